@@ -8,6 +8,8 @@
 #include "model/config/experiment_config.hpp"
 #include "searchers/searcher.hpp"
 
+#include <set>
+
 namespace troupe {
 namespace {
 
@@ -54,8 +56,19 @@ std::string pool_of_workspace(const value& text, const config_layers& below, con
   return config::has_pool(cluster, pool) ? pool : std::string();
 }
 
+/// Labels as lists show them: each in one line and once, and none that is blank.
+value in_lines(const value& labels) {
+  value out = value::array();
+  std::set<std::string> known;
+  for (const auto& given : labels)
+    if (auto label = in_one_line(given.is_string() ? given.get_ref<const std::string&>() : std::string());
+        !is_blank(label) && known.insert(label).second)
+      out.push_back(std::move(label));
+  return out;
+}
+
 /// Finds the faults that show only when the searcher, the settings of tasks and the expressions for logs are
-/// built, and completes the name and the folder of checkpoints.
+/// built, and completes the name, the labels and the folder of checkpoints.
 result<void> finish(value& settings, const std::string& checkpoint_dir) {
   if (const auto given = settings.value("name", value()); given.is_string()) {
     auto name = in_one_line(given.get_ref<const std::string&>()); // docs/decisions/122
@@ -63,6 +76,8 @@ result<void> finish(value& settings, const std::string& checkpoint_dir) {
       return error{errc::invalid, "name: must not be empty or blank\nhint: leave it out, and one is made"};
     settings["name"] = std::move(name);
   }
+  if (const auto given = settings.find("labels"); given != settings.end() && given->is_array())
+    *given = in_lines(*given);
   if (auto fine = check_log_policies(settings.value("log_policies", value())); !fine)
     return fine;
   if (auto works = searchers::make_searcher(settings.value("searcher", value::object()),

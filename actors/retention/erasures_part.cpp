@@ -145,7 +145,9 @@ result<std::vector<removal_piece>> erasures::pieces_of(const checkpoint_files_re
                                                        const std::vector<trial_row>& trials) const {
   std::vector<removal_piece> out;
   if (order.cause == collected_by::deletion || order.cause == collected_by::trial) {
-    const auto policy = retention_of(experiment.config);
+    auto policy = retention_of(experiment.config);
+    // Before a collection began, all was found here. Since then files of it may have been removed.
+    policy.deletes_here = policy.deletes_here || tasks_.is_open(order);
     for (const auto& trial : trials) {
       if (order.trial && trial.id != order.trial)
         continue;
@@ -155,8 +157,8 @@ result<std::vector<removal_piece>> erasures::pieces_of(const checkpoint_files_re
       for (const auto& row : *saved) {
         if (row.state == checkpoint_state::deleted)
           continue;
-        if (!policy.deletes_here || !removable(row.saved))
-          return cannot_delete(row.saved);
+        if (!can_delete(row.saved, policy))
+          return cannot_delete(row.saved, policy);
         if (auto piece = whole(row.saved); is_there(piece))
           out.push_back(std::move(piece));
       }
@@ -191,7 +193,7 @@ result<std::vector<removal_piece>> erasures::pieces_asked_for(const checkpoint_f
     if (!row)
       return row.error();
     if (!removable(row->saved))
-      return cannot_delete(row->saved);
+      return cannot_delete(row->saved, {});
     auto piece = whole(row->saved);
     if (!row->saved.files.empty()) {
       auto store = storage::open_checkpoint_store(piece.store);
@@ -303,14 +305,22 @@ void erasures::carry_out_next(const work_ptr& work) {
 /// master that ends in between leaves nothing half done.
 result<void> erasures::look_at_checkpoints(const erase_stored& x, const work_ptr& work) {
   std::map<experiment_id, std::vector<std::string>> going;
+  std::map<experiment_id, retention_policy> policies;
   for (const auto& uuid : x.checkpoints) {
     auto row = peers_.reads->checkpoint(uuid);
     if (!row)
       return row.error();
     if (row->state == checkpoint_state::deleted)
       continue; // no file is left that could be removed or listed again
-    if (!removable(row->saved))
-      return cannot_delete(row->saved);
+    auto policy = policies.find(row->experiment);
+    if (policy == policies.end()) {
+      auto experiment = peers_.reads->experiment(row->experiment);
+      if (!experiment)
+        return experiment.error();
+      policy = policies.emplace(row->experiment, retention_of(experiment->config)).first;
+    }
+    if (x.refresh ? !removable(row->saved) : !can_delete(row->saved, policy->second))
+      return cannot_delete(row->saved, policy->second);
     auto& left = work->done.left[uuid];
     if (x.refresh) {
       auto there = refreshed(row->saved);

@@ -70,10 +70,16 @@ bool is_there(const removal_piece& piece) {
   return !there || *there;
 }
 
-error cannot_delete(const checkpoint& saved) {
-  const auto place = place_of(saved);
-  return {errc::unsupported, "checkpoint " + saved.uuid + " lies where this cluster cannot delete (" +
-                               (place.store.empty() ? "a bucket" : place.store) + ")"};
+bool can_delete(const checkpoint& saved, const retention_policy& policy) {
+  return removable(saved) && (policy.deletes_here || is_there(whole(saved)));
+}
+
+error cannot_delete(const checkpoint& saved, const retention_policy& policy) {
+  const auto store = place_of(saved).store;
+  const auto place = policy.deletes_here ? store.empty() ? "an unknown place" : store : "a bucket";
+  return {errc::unsupported,
+          "checkpoint " + saved.uuid + " lies where this cluster cannot delete (" + place +
+            "); delete its files there, say so by PATCH /api/v1/checkpoints, and try again"};
 }
 
 removal remove_piece(const removal_piece& piece) {

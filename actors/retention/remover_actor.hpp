@@ -4,6 +4,7 @@
 
 #include "actors/messages.hpp"
 #include "actors/retention/collection.hpp"
+#include "actors/retention/retention.hpp"
 
 namespace troupe {
 
@@ -24,8 +25,11 @@ removal_piece whole(const checkpoint& saved);
 /// Whether something is stored there. Also true if the store cannot be asked: the removal then reports the
 /// reason.
 bool is_there(const removal_piece& piece);
-/// The reason why a checkpoint that is not `removable` (retention.hpp) stays.
-error cannot_delete(const checkpoint& saved);
+/// Whether the files of a checkpoint can be removed from here. Where its experiment's storage is a bucket,
+/// these are only those that the package `troupe` put into the cluster's own folder.
+bool can_delete(const checkpoint& saved, const retention_policy& policy);
+/// The reason why a checkpoint stays that cannot be deleted.
+error cannot_delete(const checkpoint& saved, const retention_policy& policy);
 
 /// Removes the piece. Blocks for as long as the disk takes.
 removal remove_piece(const removal_piece& piece);

@@ -166,7 +166,7 @@ private:
     auto& doomed = doomed_[x.id];
     for (const auto& one : doomed.of_trials[x.trial])
       collections_->note(doomed.task, removable(one) ? remove_piece(whole(one))
-                                                     : removal{one.uuid, 0, cannot_delete(one).what});
+                                                     : removal{one.uuid, 0, cannot_delete(one, {}).what});
     collections_->write_log(doomed.task, [] {});
   }
   void run(const end_collection& x) {

@@ -351,7 +351,8 @@ std::map<std::string, value> made() {
                                         {"log", text()},
                                         {"level", text()},
                                         {"stdtype", text()},
-                                        {"rank_id", whole()}}));
+                                        {"rank_id", whole()},
+                                        {"rank", whole(), "counts where rank_id is missing"}}));
   all["v1PatchMasterConfigRequest"] = object(
     {{"config", object({{"log", object({{"level", text(), "LOG_LEVEL_INFO ..."}, {"color", flag()}})}})},
      {"fieldMask", object({{"paths", list_of(text()), "log, log.level or log.color"}})}});

@@ -368,14 +368,15 @@ std::string level_of(std::string text) {
 }
 
 /// Reads one line. It never refuses a line for its form, because the shipper would send the batch again for
-/// minutes and lose it in the end.
+/// minutes and lose it in the end. The shipper of unmanaged trials calls the rank "rank"; a line without one
+/// has rank -1.
 commands::task_log::line log_line_of(const call& c, const value& one) {
   fields f{one};
   auto text = f.text("log");
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r'))
     text.pop_back();
   return {micros_of(f.text("timestamp"), c.now.time_since_epoch().count()),
-          static_cast<int>(std::clamp<std::int64_t>(f.number("rankId"), 0, 1'000'000)),
+          static_cast<int>(std::clamp<std::int64_t>(f.number("rankId", f.number("rank", -1)), -1, 1'000'000)),
           f.text("stdtype", "stdout"),
           level_of(f.text("level")),
           f.text("agentId"),

@@ -184,7 +184,12 @@ bool is_matrix(const value& x) {
          });
 }
 
-void add(metric_summary& to, std::optional<double> y, time_point at) {
+void add(metric_summary& to, std::optional<double> y, time_point at, std::int64_t steps) {
+  if (steps > 0 && steps == to.steps)
+    static_cast<metric_numbers&>(to) = to.before;
+  else
+    to.before = to;
+  to.steps = steps;
   ++to.reports;
   to.newest = std::max(to.newest, at);
   if (!y)
@@ -227,17 +232,12 @@ void add(metric_summaries& to, const metric_row& row) {
     auto found = group.find(std::string(key));
     if (found == group.end()) {
       const auto whole = y ? result<value>(value(0)) : parse_msgpack(bytes);
-      found =
-        group
-          .emplace(std::string(key), metric_summary{.kind = whole ? kind_of(*whole) : metric_kind::other,
-                                                    .type = whole ? determined_type(*whole) : "null",
-                                                    .last = nan,
-                                                    .min = nan,
-                                                    .max = nan})
-          .first;
+      found = group.emplace(std::string(key), metric_summary{}).first;
+      found->second.kind = whole ? kind_of(*whole) : metric_kind::other;
+      found->second.type = whole ? determined_type(*whole) : "null";
     }
     auto& known = found->second;
-    add(known, y, row.at);
+    add(known, y, row.at, row.steps);
     if (known.kind == metric_kind::text) {
       if (const auto whole = parse_msgpack(bytes); whole && whole->is_string())
         known.text = beginning_of(whole->get<std::string>());

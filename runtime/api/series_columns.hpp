@@ -5,6 +5,7 @@
 #include "model/rows.hpp"
 #include "storage/journal.hpp"
 
+#include <limits>
 #include <list>
 #include <map>
 #include <memory>
@@ -27,21 +28,29 @@ using series_column = std::vector<series_point>;
 enum class metric_kind { number, matrix, table, vector, text, other };
 const char* name(metric_kind kind);
 
-/// What is known of one metric of one trial. Reports of a run that was given up do not count.
-struct metric_summary {
+/// Counts of the reports of one metric. `last`, `min` and `max` are NaN where no number was finite.
+struct metric_numbers {
+  std::uint64_t reports = 0;
+  double last = std::numeric_limits<double>::quiet_NaN(); ///< the newest number
+  double min = std::numeric_limits<double>::quiet_NaN();  ///< the least finite number
+  double max = std::numeric_limits<double>::quiet_NaN();  ///< the largest finite number
+  double sum = 0;                                         ///< sum of the finite numbers
+  std::uint64_t finite = 0;                               ///< how many numbers were finite
+  /// Mean of the finite numbers; NaN where none is finite.
+  double mean() const { return sum / static_cast<double>(finite); }
+};
+
+/// What is known of one metric of one trial. Reports of a run that was given up do not count. Of reports of
+/// one step that follow each other the last one counts, but at step 0, which has any number of reports.
+struct metric_summary : metric_numbers {
   metric_kind kind = metric_kind::number;
   const char* type = "number"; ///< the word of Determined's summaryMetrics for the first report's value
-  std::uint64_t reports = 0;
-  /// For numbers: the newest, and the least and the largest finite number, or NaN where none is finite.
-  double last = 0, min = 0, max = 0;
-  time_point newest{};      ///< time of the newest report
-  double sum = 0;           ///< sum of the finite numbers
-  std::uint64_t finite = 0; ///< how many numbers were finite
+  time_point newest{};         ///< time of the newest report
+  std::int64_t steps = 0;      ///< step of the newest report
+  metric_numbers before;       ///< the counts without the reports of that step
   /// For texts: the first 4 KiB of the newest. For all that is neither number nor text: the newest as
   /// msgpack, or empty where it is longer than 4 KiB.
   std::string text;
-  /// Mean of the finite numbers; NaN where none is finite.
-  double mean() const { return sum / static_cast<double>(finite); }
 };
 /// Summaries by group, then by name of the metric.
 using metric_summaries = std::map<std::string, std::map<std::string, metric_summary>>;

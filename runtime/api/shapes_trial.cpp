@@ -2,6 +2,7 @@
 #include "model/checkpoint_place.hpp"
 #include "model/config/secrets.hpp"
 #include "model/config_in_force.hpp"
+#include "runtime/api/log_shape.hpp"
 #include "runtime/api/shapes.hpp"
 #include "storage/keys.hpp"
 
@@ -114,7 +115,7 @@ value log_common(const log_line& line) {
           {"containerId", ""},
           {"source", line.stream == "troupe" ? "master" : "task"},
           {"stdtype", line.stream}};
-  if (line.stream != "troupe") // the platform's own lines have no rank
+  if (has_rank(line))
     x["rankId"] = line.rank;
   return x;
 }
@@ -348,7 +349,7 @@ result<value> checkpoint_shape(const checkpoint_row& row, const storage::reader&
 /// have.
 std::string rendered(const log_line& line) {
   std::string text = "[" + to_rfc3339(line.at) + "]         ";
-  if (line.stream != "troupe")
+  if (has_rank(line))
     text += " [rank=" + std::to_string(line.rank) + "]";
   text += " || ";
   if (!line.level.empty() && !line.text.starts_with(line.level + ":"))

@@ -4,6 +4,7 @@
 #include "runtime/api/fact_shape.hpp"
 #include "runtime/api/line_pattern.hpp"
 #include "runtime/api/listing.hpp"
+#include "runtime/api/log_shape.hpp"
 #include "runtime/api/shapes.hpp"
 
 #include <algorithm>
@@ -188,7 +189,7 @@ private:
     at_ = line.number;
     const auto added = [&](auto& to, const auto& x) { changed_ |= to.insert(x).second; };
     added(agents_, line.agent);
-    if (line.stream != "troupe")
+    if (has_rank(line))
       added(ranks_, line.rank);
     added(types_, line.stream);
     added(sources_, line.stream == "troupe" ? "master" : "task");
@@ -355,7 +356,7 @@ result<log_request> log_request_of(const query_list& query) {
                return named_allocation(a) == line.allocation;
              });
     };
-    const int rank = line.stream == "troupe" ? -1 : line.rank; // the platform's own lines have no rank
+    const int rank = has_rank(line) ? line.rank : -1;
     return in(agents, line.agent) && in(ranks, rank) && in(levels, level_name(line.level)) &&
            in(types, line.stream) && in(sources, line.stream == "troupe" ? "master" : "task") &&
            containers.empty() && allocation_wanted() && pattern.in(line.text) &&

@@ -77,6 +77,21 @@ protected:
     std::ofstream(folder / uuid / "weights") << "w";
     return {uuid, steps, {{"weights", 1}}, value::object(), (folder / uuid).string()};
   }
+  /// An experiment whose storage is a bucket, with a checkpoint of which no file is here.
+  void keep_in_a_bucket() {
+    const value config{{"searcher", {{"metric", "loss"}}},
+                       {"checkpoint_storage", {{"type", "s3"}, {"bucket", "b"}}}};
+    experiment_created made{t0, {2}, config, "name", "owner", "", "", ""};
+    ASSERT_TRUE(journal->append({"cluster", 1, {encode(made)}}));
+    search_stepped step{.at = t0};
+    step.created = {{{8}, "1", value::object(), 3, ""}};
+    keep("experiment/2", {encode(step), encode(experiment_changed{t0, experiment_state::completed, ""})});
+    keep("trial/8", {encode(trial_activated{t0}), encode(run_started{t0, {1}, "", 0}),
+                     encode(checkpoint_recorded{t0, {1}, saved(in_bucket, 10)}), encode(run_ended{t0, {1}}),
+                     encode(trial_ended{t0})});
+    ASSERT_TRUE(journal->commit());
+    fs::remove_all(folder / in_bucket);
+  }
   /// Waits for an append and answers it.
   append_facts appended(const error* refused = nullptr) {
     append_facts got;
@@ -121,7 +136,8 @@ protected:
 
   const time_point t0{1'700'000'000s};
   const std::string old = "0189c0de-0000-7000-8000-000000000001",
-                    latest = "0189c0de-0000-7000-8000-000000000002";
+                    latest = "0189c0de-0000-7000-8000-000000000002",
+                    in_bucket = "0189c0de-0000-7000-8000-000000000003";
   caf::scoped_actor self{*system_};
   fs::path folder;
   std::unique_ptr<storage::journal> journal;
@@ -337,6 +353,58 @@ TEST_F(RetentionActor, SaysWhatIsLeftBeforeItErasesFiles) {
   EXPECT_EQ(collected().step, deletion_step::done);
   answered(gone, [](const stored_erased&) {});
   EXPECT_FALSE(fs::exists(folder / latest));
+}
+
+TEST_F(RetentionActor, DeletesNothingThatLiesInABucket) {
+  keep_in_a_bucket();
+  erase_stored all, one;
+  all.experiment = {2};
+  one.checkpoints = {in_bucket};
+  one.globs = {"**/*"};
+  one.only_look = true;
+  const auto refused = [&](const erase_stored& x) {
+    auto answer = self->request(retention, 60s, x);
+    run();
+    std::string why;
+    answer.receive([](const stored_erased&) {}, [&](const caf::error& said) { why = from_caf(said).what; });
+    return why;
+  };
+  for (const auto& x : {all, one})
+    EXPECT_NE(refused(x).find("(a bucket); delete its files there, say so by PATCH"), std::string::npos)
+      << refused(x);
+  saved(in_bucket, 10); // the package `troupe` puts its checkpoints into the cluster's folder
+  auto answer = self->request(retention, 60s, all);
+  EXPECT_EQ(written(collected().id).size(), 3u) << "the first, the checkpoint, the last";
+  EXPECT_EQ(collected().removed, 1u);
+  hear([&](const erase_log&) { return committed{}; }, "nothing was erased");
+  answered(answer, [](const stored_erased&) {});
+  EXPECT_FALSE(fs::exists(folder / in_bucket));
+}
+
+TEST_F(RetentionActor, GoesOnWithADeletionThatHasRemovedItsFiles) {
+  caf::anon_send_exit(retention, caf::exit_reason::user_shutdown);
+  run();
+  keep_in_a_bucket();
+  checkpoint_files_removed order;
+  order.at = t0;
+  order.id = task_id::of(task_kind::checkpoint_gc, 1, 2);
+  order.experiment = {2};
+  order.cause = "experiment";
+  keep(entity(order.id), {encode(order)});
+  experiment_deleted deleting;
+  deleting.at = t0;
+  deleting.id = {2};
+  ASSERT_TRUE(journal->append({"cluster", 2, {encode(deleting)}}));
+  ASSERT_TRUE(journal->commit());
+  start();
+  erase_stored all;
+  all.experiment = {2};
+  auto answer = self->request(retention, 60s, all);
+  EXPECT_EQ(collected().id, order.id);
+  written(order.id);
+  EXPECT_EQ(collected().step, deletion_step::done);
+  hear([&](const erase_log&) { return committed{}; }, "nothing was erased");
+  answered(answer, [](const stored_erased&) {});
 }
 
 TEST_F(RetentionActor, LooksAtFilesWithoutATaskWhereNoneGoes) {

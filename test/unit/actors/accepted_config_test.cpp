@@ -39,6 +39,18 @@ TEST(AcceptConfig, ANameMayBeLongAndIsInOneLine) {
     EXPECT_EQ(named(none), "name: must not be empty or bla") << none;
 }
 
+TEST(AcceptConfig, LabelsAreInOneLineAndNoneIsBlank) {
+  const std::string text = "labels: [\"a\\nb\", \"a b \", \" \", \"\", \"\\u200b\", \"\\e[31m\", " +
+                           std::string(200, 'x') + ", a]\n";
+  const value shown = {"a b", "[31m", std::string(200, 'x'), "a"};
+  const auto got = accepted(single + text);
+  ASSERT_TRUE(got) << got.error().what;
+  EXPECT_EQ(got->settings["labels"], shown);
+  const auto again = continued_config(accepted(single)->settings, text, "/c", {});
+  ASSERT_TRUE(again) << again.error().what;
+  EXPECT_EQ((*again)["labels"], shown);
+}
+
 TEST(AcceptConfig, RefusesWithThePlaceOfEachFault) {
   auto got = accepted("searcher: {name: singel, metric: loss}\nmax_restart: 1\n");
   ASSERT_FALSE(got);

@@ -245,9 +245,9 @@ TEST(Access, TasksCommandsCarryTheCallersAllocation) {
      "task.log",
      R"({"allocation":"12.2","experiment":7,"lines":[{"at":1742387696500000,"rank":1,"stream":"stderr","level":"ERROR","agent":"","text":"hi"}]})"},
     {"POST", "/task-logs", // a level that the enum of the client does not know is left out
-     R"([{"timestamp":"1970-01-01T00:00:00Z","log":"a","level":"FOO"},{"timestamp":"1970-01-01T00:00:00Z","log":"b","level":"info"},{"timestamp":"1970-01-01T00:00:00Z","log":"c","level":5},{"timestamp":"1970-01-01T00:00:00Z","log":"d","level":9}])",
+     R"([{"timestamp":"1970-01-01T00:00:00Z","log":"a","level":"FOO"},{"timestamp":"1970-01-01T00:00:00Z","log":"b","level":"info","rank":"3"},{"timestamp":"1970-01-01T00:00:00Z","log":"c","level":5},{"timestamp":"1970-01-01T00:00:00Z","log":"d","level":9}])",
      "task.log",
-     R"({"allocation":"12.2","experiment":7,"lines":[{"at":0,"rank":0,"stream":"stdout","level":"","agent":"","text":"a"},{"at":0,"rank":0,"stream":"stdout","level":"INFO","agent":"","text":"b"},{"at":0,"rank":0,"stream":"stdout","level":"ERROR","agent":"","text":"c"},{"at":0,"rank":0,"stream":"stdout","level":"","agent":"","text":"d"}]})"},
+     R"({"allocation":"12.2","experiment":7,"lines":[{"at":0,"rank":-1,"stream":"stdout","level":"","agent":"","text":"a"},{"at":0,"rank":3,"stream":"stdout","level":"INFO","agent":"","text":"b"},{"at":0,"rank":-1,"stream":"stdout","level":"ERROR","agent":"","text":"c"},{"at":0,"rank":-1,"stream":"stdout","level":"","agent":"","text":"d"}]})"},
   };
   for (const auto& one : cases) {
     t.cluster.calls.clear();

@@ -1,5 +1,6 @@
 // Tests which lines of a log a request asks for.
 
+#include "runtime/api/shapes.hpp"
 #include "runtime/api/streams.hpp"
 
 #include <gtest/gtest.h>
@@ -56,6 +57,17 @@ TEST(LogRequest, LevelsAndRanks) {
     ASSERT_TRUE(got) << query << ": " << got.error().what;
     EXPECT_EQ(got->keep(line), wanted) << query;
   }
+}
+
+TEST(LogRequest, ALineWithoutARankIsOfNone) {
+  auto line = line_at("2026-11-27T15:16:45Z");
+  line.rank = -1;
+  line.text = "hi";
+  EXPECT_FALSE(asked("rankIds=0")->keep(line));
+  EXPECT_TRUE(asked("")->keep(line));
+  const auto shape = trial_log_shape(line, {12});
+  EXPECT_FALSE(shape.contains("rankId"));
+  EXPECT_EQ(shape["message"], "[2026-11-27T15:16:45.000000Z]          || INFO: hi\n");
 }
 
 TEST(LogRequest, WhatIsNoFilterIsRefusedByItsName) {

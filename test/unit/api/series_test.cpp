@@ -290,6 +290,31 @@ TEST(Metrics, ASummaryHasTheMeanOfNumbersAndTheLastOfTexts) {
   EXPECT_EQ(got["note"], (value{{"type", "string"}, {"count", 3}, {"last", "word 3"}}));
 }
 
+TEST(Metrics, ASummaryCountsAStepOnce) {
+  table t;
+  auto& runs = t.reader->trial_rows[13].runs;
+  runs = {{.run = {1}, .started = t0}};
+  const auto told = [&] { return asked(t, "/api/v1/trials/13")["trial"]["summaryMetrics"]["avg_metrics"]; };
+  report(*t.reader, 13, "training", 1, {{"loss", 4}});
+  report(*t.reader, 13, "training", 2, {{"loss", 9}, {"note", "a"}});
+  EXPECT_EQ(told()["loss"]["max"], 9);
+  report(*t.reader, 13, "validation", 2, {{"loss", 1}}); // another group
+  report(*t.reader, 13, "training", 2, {{"acc", 0.5}});  // another metric
+  report(*t.reader, 13, "training", 2, {{"loss", 2}, {"note", "b"}});
+  report(*t.reader, 13, "training", 2, {{"loss", 3}});
+  const value loss{{"type", "number"}, {"count", 2},  {"min", 3}, {"max", 4},
+                   {"sum", 7},         {"mean", 3.5}, {"last", 3}};
+  EXPECT_EQ(told()["loss"], loss);
+  EXPECT_EQ(told()["note"], (value{{"type", "string"}, {"count", 1}, {"last", "b"}}));
+  EXPECT_EQ(told()["acc"]["count"], 1);
+  runs.push_back({.run = {2}, .started = t0 + 9s, .from_steps = 2});
+  report(*t.reader, 13, "training", 2, {{"loss", 3}}, 2); // a run that goes on there reports its step again
+  EXPECT_EQ(told()["loss"], loss);
+  for (int i = 0; i < 2; ++i) // a report without a step is of step 0
+    report(*t.reader, 13, "other", 0, {{"loss", 1}}, 2);
+  EXPECT_EQ(asked(t, "/api/v1/trials/13")["trial"]["summaryMetrics"]["other"]["loss"]["count"], 2);
+}
+
 TEST(Metrics, ASummaryTellsTheTypeAndTheLastOfAllElse) {
   table t;
   const value many(std::vector<int>(5000, 1));
