@@ -180,6 +180,13 @@ void pool::on(actions& out, const agent_forgotten& ev) {
 void pool::on(actions& out, const slots_requested& ev) {
   if (auto known = runs_.find(ev.allocation); known != runs_.end()) {
     auto& run = known->second;
+    if (run.guest && ev.home.empty()) { // its job has moved to this pool
+      stop_waiting(run);
+      run.since = now_;
+      run.entered = ++clock_;
+      wait_at_home(run);
+      return;
+    }
     if (run.waits()) {
       if (!run.guest && !run.terms.excluded.empty())
         judge_excluded(run.id); // the allocation may have missed the answer that waiting makes no sense
@@ -206,6 +213,11 @@ void pool::on(actions& out, const slots_requested& ev) {
     new_guests_.insert(run.id);
     return;
   }
+  wait_at_home(run);
+}
+
+/// Puts a run that no other pool is the home of into the indexes of runs that wait.
+void pool::wait_at_home(pool_run& run) {
   if (!run.terms.excluded.empty())
     judge_excluded(run.id);
   if (!settings_.fallback.empty())
@@ -319,9 +331,9 @@ void pool::on(actions& out, const slots_held& ev) {
     for (const int slot : part.slots) {
       const bool there = slot >= 0 && slot < static_cast<int>(agent.slots.size());
       bool taken = there && agent.slots[static_cast<std::size_t>(slot)].holder;
-      // When the order to start a run is lost, the run asks for slots again, and no fact tells that. Its slot
-      // may have been granted to another run since. After a start of the master both runs then say that they
-      // hold it, and the later grant is the valid one.
+      // When the order to start a run is lost, the run asks for slots again. In a journal of an older build
+      // no fact tells that, and its slot may have been granted to another run since. After a start of the
+      // master both runs then say that they hold it, and the later grant is the valid one.
       if (auto* other = taken ? agent.slots[static_cast<std::size_t>(slot)].holder : nullptr;
           other && other->granted && other->since < ev.since) {
         lose_slot(*other, agent, slot);

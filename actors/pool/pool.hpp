@@ -124,6 +124,7 @@ private:
   void forget(pool_run& run);
   run_terms dated(run_terms terms) const;
   void withdraw(actions& out, pool_run& run);
+  void wait_at_home(pool_run& run);
   void stop_waiting(pool_run& run);
   void forget_strays(pool_agent& agent, int slots);
   void take_terms(pool_job& job, const job_terms& terms);

@@ -505,7 +505,7 @@ private:
   void check_all_heard(const std::string& name, pool_shell& p) {
     for (const auto& [id, a] : m_->allocations)
       if (!a->queue.machine.closed() && !a->queue.machine.placed().empty() &&
-          a->queue.machine.pool() == name && !voided_.contains(id) && !p.watched.knows(id))
+          a->queue.machine.pool() == name && !p.watched.knows(id))
         fail("pool " + name + " places before it heard of " + to_string(id));
   }
   /// Introduces a pool in the same way as cluster_members::introduce.
@@ -1047,7 +1047,6 @@ private:
     tell_pool(name_of(a), a.pool_name, a.queue.machine.request(x), a.incarnation);
   }
   void run(allocation_shell& a, const release_slots& x) {
-    voided_.insert(id_of(a));
     tell_pool(name_of(a), a.pool_name, slots_released{id_of(a), x.agent});
   }
   void run(allocation_shell& a, const hold_slots& x) {
@@ -1094,11 +1093,10 @@ private:
 
   // The effects of an allocation's facts follow.
   void stored(allocation_id id, const allocation_placed& f) {
-    voided_.erase(id);
     if (!f.home.empty())
       ++elsewhere;
     for (const auto& [other, a] : m_->allocations) {
-      if (other == id || a->queue.machine.closed() || voided_.contains(other))
+      if (other == id || a->queue.machine.closed())
         continue;
       for (const auto& part : a->queue.mirror.placed())
         for (const auto& mine : f.on)
@@ -1538,7 +1536,6 @@ private:
   std::map<std::string, cloud> clouds_;
   std::vector<job_record> jobs_;
   std::vector<trial_record> trials_;
-  std::set<allocation_id> voided_; ///< allocations that gave their slots back
   std::vector<allocation_id> graveyard_;
   std::vector<std::unique_ptr<provision_shell>> buried_;
   std::map<std::string, std::string> told_demand_;
