@@ -176,7 +176,7 @@ private:
   /// `next`, the answer of next_in_turn(), where it goes before this run; null: this run is next.
   const pool_run* ahead_of(const pool_run& run, const pool_run* next) const;
   int most_within_limits(const pool_run& run) const;
-  const slot_quota* quota_of(run_bar kind, const std::string& name) const;
+  const slot_quota* quota_of(const limit_key& key) const; ///< null: none, or no limit of a quota
   void readmit();
   void choose(std::vector<pool_run*>& chosen, std::vector<std::pair<pool_run*, limit_key>>& elsewhere,
               const ranked_runs& runs, const limit_key& key, int most) const;
