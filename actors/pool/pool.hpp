@@ -248,6 +248,10 @@ private:
   agent_parts fit_range(const pool_run& run) const;
   void grant(actions& out, pool_run& run, agent_parts on, bool backfill, time_point now);
   void take_from(actions& out, const std::vector<pool_run*>& keepers, const agent_parts& on);
+  std::vector<pool_run*> holders();
+  void end_disabled(actions& out, pool_run& run);
+  void offer_rest(actions& out);
+  // Preemption (pool_preemption.cpp).
   bool make_room(actions& out, pool_run& run, time_point now);
   std::optional<allocation_id> preempt_for(actions& out, pool_run& run, std::vector<lack> lacks,
                                            const std::set<allocation_id>& spared, time_point now);
@@ -255,9 +259,6 @@ private:
   void remember(const pool_run& run, const std::vector<lack>& lacks, std::optional<time_point> later);
   void stand_by(const pool_run& run, const std::vector<lack>& lacks);
   void preempt(actions& out, pool_run& victim, allocation_id wanted_by, const char* reason);
-  std::vector<pool_run*> holders();
-  void end_disabled(actions& out, pool_run& run);
-  void offer_rest(actions& out);
   // Reservations (pool_reservation.cpp).
   void age(time_point now);
   void grows_old(pool_run& run);
