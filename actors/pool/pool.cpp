@@ -147,14 +147,15 @@ std::vector<pool_run*> pool::holders() {
 }
 
 /// Ends the run where it holds slots on which an operator wants nothing to run, even where the run was
-/// already preempted and is saving.
+/// already preempted and is saving. A run that only an inventory has named is ended once its allocation says
+/// what it holds, as nobody could take the order before.
 void pool::end_disabled(actions& out, pool_run& run) {
   const auto here = [&](const agent_part& part) {
     const auto& agent = *part.agent;
     return agent.ends || std::any_of(part.slots.begin(), part.slots.end(),
                                      [&](int slot) { return agent.ended.contains(slot); });
   };
-  if (run.waits() || std::none_of(run.on.begin(), run.on.end(), here))
+  if (!run.granted || run.waits() || std::none_of(run.on.begin(), run.on.end(), here))
     return;
   if (run.state == pool_run::phase::holding)
     preempt(out, run, {}, "disabled");
@@ -192,7 +193,16 @@ void pool::on(actions& out, const slots_requested& ev) {
         judge_excluded(run.id); // the allocation may have missed the answer that waiting makes no sense
       return;
     }
-    if (!run.granted || run.least != ev.least || run.slots != ev.slots) { // an inventory named it first
+    if (!run.granted) { // only an inventory has named it
+      const auto since = run.since;
+      auto on = run.on;
+      out.push_back(grant_slots{run.id, placements(on)});
+      let_go(run, nullptr);
+      forget(run);
+      take_holder(out, ev.allocation, ev.run, {ev.slots, ev.least}, std::move(on), since);
+      return;
+    }
+    if (run.least != ev.least || run.slots != ev.slots) {
       run.slots = std::max(ev.slots, run.held());
       run.least = ev.least;
       if (run.least > 0 && run.held() < run.slots)
@@ -346,10 +356,16 @@ void pool::on(actions& out, const slots_held& ev) {
     if (!here.slots.empty() || part.slots.empty())
       on.push_back(std::move(here));
   }
-  auto& run = enter(ev.allocation, dated(ev.run), std::max(ev.slots, slots_in(on)), ev.least);
+  take_holder(out, ev.allocation, ev.run, {ev.slots, ev.least}, std::move(on), ev.since);
+}
+
+/// Takes a run of which its allocation says that it holds these slots. `wanted`: slots, and the least number.
+void pool::take_holder(actions& out, allocation_id id, const run_terms& terms, std::pair<int, int> wanted,
+                       agent_parts on, time_point since) {
+  auto& run = enter(id, dated(terms), std::max(wanted.first, slots_in(on)), wanted.second);
   run.granted = true;
   run.entered = ++clock_;
-  hold(run, std::move(on), ev.since);
+  hold(run, std::move(on), since);
   for (const auto& key : limits_of(run))
     strained_.insert(key);
   end_disabled(out, run);

@@ -124,6 +124,8 @@ private:
   void forget(pool_run& run);
   run_terms dated(run_terms terms) const;
   void withdraw(actions& out, pool_run& run);
+  void take_holder(actions& out, allocation_id id, const run_terms& terms, std::pair<int, int> wanted,
+                   agent_parts on, time_point since);
   void wait_at_home(pool_run& run);
   void stop_waiting(pool_run& run);
   void forget_strays(pool_agent& agent, int slots);

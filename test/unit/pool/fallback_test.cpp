@@ -239,7 +239,7 @@ TEST_F(Fallback, GuestWhoseJobMovesHereIsNoGuestAnyMore) {
   EXPECT_EQ(tell(request(3, 2, "home")), "guest_waits(3.1)");
   EXPECT_EQ(shown(machine.demand()), "b1! ") << "the provider launches nothing for guests";
   EXPECT_EQ(tell(request(2, 1, "", 10)), "preempt(1.1 for 2.1 priority)");
-  EXPECT_EQ(tell(request(3, 2)), "");
+  EXPECT_EQ(tell(request(3, 2)), "unplaceable(3.1)") << "until an instance comes";
   EXPECT_EQ(shown(machine.demand()), "1x1@2 1x2@3 b1! ");
   EXPECT_EQ(tell(slots_released{run(1), ""}), "grant(2.1 b1:0)");
   EXPECT_EQ(tell(slots_released{run(3), ""}), "");
