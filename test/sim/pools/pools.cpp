@@ -526,6 +526,8 @@ private:
       }
     if (const auto p = m_->provisioners.find(name); p != m_->provisioners.end() && p->second)
       tell("cluster", "provider " + name, [this, name] {
+        if (!m_->provisioners.at(name))
+          return; // the provisioner has died, and its successor tells its supply
         tell_pool("provider " + name, name, m_->provisioners.at(name)->queue.machine.supply());
         tell_demand(name, true);
       });
@@ -545,11 +547,15 @@ private:
           return answer();
         const auto actions = one.queue.machine.meet_pool();
         const auto questions = one.queue.machine.ask_agents();
-        if (!actions.empty() && std::holds_alternative<hold_slots>(actions.front()))
+        const bool holds = !actions.empty() && std::holds_alternative<hold_slots>(actions.front());
+        if (holds) {
           one.met = answer;
-        act(one, actions);
+          act(one, actions);
+        } else {
+          one.queue.take({}, actions);
+        }
         one.queue.take({}, questions);
-        if (actions.empty() || !std::holds_alternative<hold_slots>(actions.front()))
+        if (!holds)
           answer();
       });
     }
@@ -1390,7 +1396,7 @@ private:
             tell_pool(name_of(one), one.pool_name, slots_released{id, {}});
             act(one, one.queue.machine.move_home(pool));
             one.pool_name = pool;
-            act(one, one.queue.machine.meet_pool());
+            one.queue.take({}, one.queue.machine.meet_pool());
           });
     });
   }
