@@ -434,6 +434,8 @@ void pool::lose_slot(pool_run& run, pool_agent& agent, int slot) {
 // ---- limits
 
 const slot_quota* pool::quota_of(const limit_key& key) const {
+  if (settings_.quotas.empty()) // most pools have none, and each grant asks
+    return nullptr;
   return key.of == run_bar::user        ? settings_.quota_of_user(key.name)
          : key.of == run_bar::workspace ? settings_.quota_of_workspace(key.name)
                                         : nullptr;
