@@ -308,8 +308,14 @@ void allocation::on(allocation_step& s, const task_unknown& ev, time_point now) 
   // The task never started there. A single part can be placed again; a gang first ends its parts that run.
   if (parts_.size() == 1 && std::holds_alternative<running>(phase_)) {
     parts_.clear();
-    phase_ = asking{};
-    s.actions.push_back(release_slots{});
+    // Without this fact the run would say after a start of the master that it holds slots which another run
+    // has by then. The pool is named, as an operator may choose another one until the fact is durable.
+    const auto pool = pool_;
+    note(s, allocation_placed{now, {}, {}, false, {}});
+    if (pool.empty())
+      s.actions.push_back(release_slots{});
+    else
+      s.actions.push_back(leave_pool{pool});
     s.actions.push_back(request_slots{spec_.slots, spec_.least});
     return;
   }
@@ -676,6 +682,10 @@ void allocation::replay(const allocation_fact& fact) {
                [this](const allocation_placed& f) {
                  on_ = f.on;
                  pool_ = f.pool;
+                 if (on_.empty()) { // its start order was lost
+                   phase_ = asking{};
+                   return;
+                 }
                  placed_at_ = f.at;
                  phase_ = running{};
                },

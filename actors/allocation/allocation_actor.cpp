@@ -348,21 +348,24 @@ private:
       std::visit([this](const auto& one) { run(one); }, action);
     peers_.pool = std::move(x.pool);
     peers_.pool_name = std::move(x.name);
-    for (const auto& action : machine_->meet_pool()) // asks the new pool for slots
-      std::visit([this](const auto& one) { run(one); }, action);
+    take({}, machine_->meet_pool()); // asks the new pool for slots
   }
 
-  /// Tells the new pool at once, even while facts wait for the journal, as slots are soft state. It answers
-  /// once the pool knows what this allocation holds.
+  /// Tells the new pool at once what this allocation holds, even while facts wait for the journal, as slots
+  /// are soft state. It answers once the pool knows that. A request follows a release that waits for the
+  /// journal, as the pool would take the release for one of its grant.
   caf::result<pool_joined> meet(pool_actor pool) {
     peers_.pool = std::move(pool);
-    const auto actions = machine_->meet_pool();
+    auto actions = machine_->meet_pool();
+    const bool holds = !actions.empty() && std::holds_alternative<hold_slots>(actions.front());
     meeting_ = self_->make_response_promise<pool_joined>();
-    for (const auto& action : actions)
-      std::visit([this](const auto& x) { run(x); }, action);
+    if (holds)
+      for (const auto& action : std::exchange(actions, {}))
+        std::visit([this](const auto& x) { run(x); }, action);
     send_held_back();
+    take({}, std::move(actions));
     take({}, machine_->ask_agents()); // they follow orders to start that wait for the journal
-    if (actions.empty() || !std::holds_alternative<hold_slots>(actions.front()))
+    if (!holds)
       meeting_.deliver(pool_joined{});
     return meeting_;
   }

@@ -155,12 +155,14 @@ private:
         [this](const caf::error& why) { this->leave(why); });
   }
 
-  /// The placement of the run, whose pool knows it; none: the run was not placed, or the pool is gone.
+  /// The newest placement of the run, whose pool knows it; none: the run is not placed, or the pool is gone.
   std::optional<allocation_placed> placement_in(const std::vector<allocation_fact>& past) const {
-    for (const auto& fact : past)
-      if (const auto* placed = std::get_if<allocation_placed>(&fact);
-          placed && peers_.pools.all.contains(placed->pool))
+    for (auto fact = past.rbegin(); fact != past.rend(); ++fact)
+      if (const auto* placed = std::get_if<allocation_placed>(&*fact)) {
+        if (placed->on.empty() || !peers_.pools.all.contains(placed->pool))
+          break;
         return *placed;
+      }
     return std::nullopt;
   }
 

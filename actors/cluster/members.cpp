@@ -377,6 +377,7 @@ void members::on(members_step& s, const agent_is_idle& ev, time_point) {
   if (at == presence_.end() || !at->second.leaves || at->second.pool != ev.pool)
     return;
   at->second.leaves = false;
+  at->second.leaves_for.clear();
   at->second.pool.clear();
   s.actions.push_back(end_twin{ev.agent, ev.pool});
   s.actions.push_back(order_of(ev.agent));
@@ -389,11 +390,14 @@ void members::on(members_step& s, const agent_is_idle& ev, time_point) {
 void members::settle(std::vector<members_action>& out) {
   for (auto& [agent, there] : presence_) {
     const bool leaves = !there.pool.empty() && there.pool != wanted_pool(agent);
-    if (leaves == there.leaves)
+    const bool before = std::exchange(there.leaves, leaves);
+    if (!leaves && !before)
       continue;
-    there.leaves = leaves;
-    out.push_back(order_of(agent));
-    if (leaves)
+    auto order = order_of(agent);
+    const bool elsewhere = std::exchange(there.leaves_for, order.leaves_for) != order.leaves_for;
+    if (leaves != before || elsewhere)
+      out.push_back(std::move(order));
+    if (leaves && !before)
       out.push_back(watch_agent{agent, there.pool});
   }
   for (auto it = pools_.begin(); it != pools_.end();) {

@@ -204,6 +204,7 @@ private:
     std::optional<time_point> since; ///< when the agent went away; none: never since the master's start
     std::string pool;                ///< pool of the agent's twin; empty: the agent has no twin
     bool leaves = false;    ///< the agent leaves `pool` once nothing is held there, and gets no new work
+    std::string leaves_for; ///< the pool that the agent leaves `pool` for, as the pools were told
     std::uint64_t life = 0; ///< number of the agent's process that registered last
     /// When the twin was made in place of one that died; none: the agent has registered with its twin.
     std::optional<time_point> twin_made;

@@ -185,22 +185,17 @@ private:
 /// The quotas of users and workspaces as caps that jobs share.
 class quota_caps {
 public:
-  explicit quota_caps(const std::vector<slot_quota>& quotas) : quotas_(quotas) {}
+  explicit quota_caps(const pool_settings& settings) : settings_(settings) {}
   /// The indexes of the caps of the job's user and workspace; -1 where there is no such quota.
   std::array<int, 2> of(const pool_job& job) {
-    if (quotas_.empty())
-      return {-1, -1};
-    return {cap(0, job.terms.user), cap(1, job.workspace)};
+    const auto &user = job.terms.user, &workspace = job.workspace;
+    return {cap(0, user, settings_.quota_of_user(user)),
+            cap(1, workspace, settings_.quota_of_workspace(workspace))};
   }
   std::vector<int> caps;
 
 private:
-  int cap(int kind, const std::string& name) {
-    const slot_quota* found = nullptr;
-    for (const auto& q : quotas_)
-      if (kind == 0 ? !q.user.empty() && (q.user == name || (q.user == "*" && !found))
-                    : !q.workspace.empty() && q.folded == name)
-        found = &q;
+  int cap(int kind, const std::string& name, const slot_quota* found) {
     if (!found)
       return -1;
     const auto [known, fresh] = known_.try_emplace({kind, name}, static_cast<int>(caps.size()));
@@ -208,7 +203,7 @@ private:
       caps.push_back(found->max_slots);
     return known->second;
   }
-  const std::vector<slot_quota>& quotas_;
+  const pool_settings& settings_;
   std::map<std::pair<int, std::string>, int> known_;
 };
 
@@ -395,7 +390,7 @@ private:
   }
   /// Collects the demands of all jobs, and the quotas that they share.
   void demand_all() {
-    quota_caps quotas(settings_.quotas);
+    quota_caps quotas(settings_);
     demands_.clear();
     for (auto* job : by_age_) {
       job->notes.place = demands_.size();

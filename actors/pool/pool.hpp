@@ -124,6 +124,9 @@ private:
   void forget(pool_run& run);
   run_terms dated(run_terms terms) const;
   void withdraw(actions& out, pool_run& run);
+  void take_holder(actions& out, allocation_id id, const run_terms& terms, std::pair<int, int> wanted,
+                   agent_parts on, time_point since);
+  void wait_at_home(pool_run& run);
   void stop_waiting(pool_run& run);
   void forget_strays(pool_agent& agent, int slots);
   void take_terms(pool_job& job, const job_terms& terms);
@@ -175,7 +178,7 @@ private:
   /// `next`, the answer of next_in_turn(), where it goes before this run; null: this run is next.
   const pool_run* ahead_of(const pool_run& run, const pool_run* next) const;
   int most_within_limits(const pool_run& run) const;
-  const slot_quota* quota_of(run_bar kind, const std::string& name) const;
+  const slot_quota* quota_of(const limit_key& key) const; ///< null: none, or no limit of a quota
   void readmit();
   void choose(std::vector<pool_run*>& chosen, std::vector<std::pair<pool_run*, limit_key>>& elsewhere,
               const ranked_runs& runs, const limit_key& key, int most) const;
@@ -247,6 +250,10 @@ private:
   agent_parts fit_range(const pool_run& run) const;
   void grant(actions& out, pool_run& run, agent_parts on, bool backfill, time_point now);
   void take_from(actions& out, const std::vector<pool_run*>& keepers, const agent_parts& on);
+  std::vector<pool_run*> holders();
+  void end_disabled(actions& out, pool_run& run);
+  void offer_rest(actions& out);
+  // Preemption (pool_preemption.cpp).
   bool make_room(actions& out, pool_run& run, time_point now);
   std::optional<allocation_id> preempt_for(actions& out, pool_run& run, std::vector<lack> lacks,
                                            const std::set<allocation_id>& spared, time_point now);
@@ -254,9 +261,6 @@ private:
   void remember(const pool_run& run, const std::vector<lack>& lacks, std::optional<time_point> later);
   void stand_by(const pool_run& run, const std::vector<lack>& lacks);
   void preempt(actions& out, pool_run& victim, allocation_id wanted_by, const char* reason);
-  std::vector<pool_run*> holders();
-  void end_disabled(actions& out, pool_run& run);
-  void offer_rest(actions& out);
   // Reservations (pool_reservation.cpp).
   void age(time_point now);
   void grows_old(pool_run& run);

@@ -662,7 +662,7 @@ value pool::details() {
   for (const auto& q : settings_.quotas) {
     int used = 0; // for "*": the largest use by one of these users
     for (const auto& [key, slots] : used_)
-      if ((key.of == run_bar::user || key.of == run_bar::workspace) && quota_of(key.of, key.name) == &q)
+      if (quota_of(key) == &q)
         used = std::max(used, slots);
     quotas.push_back({{q.user.empty() ? "workspace" : "user", q.user.empty() ? q.workspace : q.user},
                       {"maxSlots", q.max_slots},

@@ -433,13 +433,12 @@ void pool::lose_slot(pool_run& run, pool_agent& agent, int slot) {
 
 // ---- limits
 
-const slot_quota* pool::quota_of(run_bar kind, const std::string& who) const {
-  const slot_quota* found = nullptr;
-  for (const auto& q : settings_.quotas)
-    if (kind == run_bar::user ? !q.user.empty() && (q.user == who || (q.user == "*" && !found))
-                              : !q.workspace.empty() && q.folded == who)
-      found = &q;
-  return found;
+const slot_quota* pool::quota_of(const limit_key& key) const {
+  if (settings_.quotas.empty()) // most pools have none, and each grant asks
+    return nullptr;
+  return key.of == run_bar::user        ? settings_.quota_of_user(key.name)
+         : key.of == run_bar::workspace ? settings_.quota_of_workspace(key.name)
+                                        : nullptr;
 }
 
 std::optional<int> pool::most_of(const limit_key& key) const {
@@ -449,7 +448,7 @@ std::optional<int> pool::most_of(const limit_key& key) const {
     most = job == jobs_.end() ? -1 : job->second.terms.max_slots;
   } else if (key.of == run_bar::pool) {
     most = settings_.max_slots;
-  } else if (const auto* quota = quota_of(key.of, key.name)) {
+  } else if (const auto* quota = quota_of(key)) {
     most = quota->max_slots;
   }
   return most < 0 ? std::optional<int>() : most;

@@ -202,4 +202,19 @@ result<placement_rules> placement_rules_of(const value& keys) {
   return out;
 }
 
+const slot_quota* pool_settings::quota_of_user(const std::string& user) const {
+  const slot_quota* found = nullptr;
+  for (const auto& q : quotas)
+    if (!q.user.empty() && (q.user == user || (q.user == "*" && !found)))
+      found = &q;
+  return found;
+}
+
+const slot_quota* pool_settings::quota_of_workspace(const std::string& folded) const {
+  for (const auto& q : quotas)
+    if (!q.workspace.empty() && q.folded == folded)
+      return &q;
+  return nullptr;
+}
+
 } // namespace troupe

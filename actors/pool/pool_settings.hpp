@@ -30,6 +30,10 @@ struct pool_settings {
   int aux_per_agent = 100;
   bool launch_error = false;
 
+  /// The quota that holds for this user; null: none.
+  const slot_quota* quota_of_user(const std::string& user) const;
+  /// The same for a workspace, whose name is given by case_folded().
+  const slot_quota* quota_of_workspace(const std::string& folded) const;
   bool preempts() const {
     return preemption && (scheduler == scheduler_kind::priority || scheduler == scheduler_kind::fair);
   }

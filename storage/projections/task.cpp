@@ -81,7 +81,7 @@ void on(const allocation_placed& x, const subject& of, tables& rows) {
   run->on = x.on;
   run->pool = x.pool;
   run->backfilled = x.backfilled;
-  run->placed = x.at;
+  run->placed = x.on.empty() ? time_point{} : x.at;
 }
 
 void on(const allocation_preempted& x, const subject& of, tables& rows) {

@@ -201,9 +201,9 @@ void on(const allocation_placed& x, const subject& of, tables& rows) {
   run->on = x.on;
   run->pool = x.pool;
   run->backfilled = x.backfilled;
-  run->placed = x.at;
-  if (row->state == trial_state::queued)
-    row->state = trial_state::running;
+  run->placed = x.on.empty() ? time_point{} : x.at;
+  if (row->state == trial_state::queued || row->state == trial_state::running)
+    row->state = x.on.empty() ? trial_state::queued : trial_state::running;
 }
 
 void on(const allocation_preempted& x, const subject& of, tables& rows) {

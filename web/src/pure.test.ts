@@ -468,6 +468,8 @@ describe("the timeline", () => {
       { trial: 1, from: at(11), to: null },
     ]);
     expect(held(history, 5)).toEqual([{ trial: 1, from: at(4), to: null }]);
+    const nowhere = { ...fact(5, "allocation_placed", 1), on: [] };
+    expect(held([fact(4, "allocation_placed", 1), nowhere])).toEqual([{ trial: 1, from: at(4), to: at(5) }]);
   });
   test("has as many lines as there were at once", () => {
     expect(lanes(held(history), at(20)).bars.map((b) => b.lane)).toEqual([0, 0, 1]);

@@ -11,6 +11,7 @@ interface Fact {
   at: string;
   type: string;
   trial?: number;
+  on?: unknown[]; // of allocation_placed; empty: the order to start was lost, and the run waits again
 }
 
 /** The times in which trials held slots, ordered by their begin. With `upto` they are as after that fact: those that lasted then have no
@@ -22,11 +23,12 @@ export function held(history: readonly Fact[], upto = Infinity): Held[] {
     if (f.sequence > upto) break;
     if (f.trial === undefined) continue;
     const now = open.get(f.trial);
-    if (f.type === "allocation_placed" && !now) {
+    const waits = f.type === "allocation_placed" && f.on?.length === 0;
+    if (f.type === "allocation_placed" && !now && !waits) {
       const one = { trial: f.trial, from: Date.parse(f.at), to: null };
       open.set(f.trial, one);
       all.push(one);
-    } else if (now && (f.type === "allocation_closed" || f.type === "run_ended" || f.type === "trial_ended")) {
+    } else if (now && (waits || f.type === "allocation_closed" || f.type === "run_ended" || f.type === "trial_ended")) {
       now.to = Date.parse(f.at);
       open.delete(f.trial);
     }

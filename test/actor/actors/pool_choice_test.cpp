@@ -89,6 +89,36 @@ TEST_F(PoolChoice, ThePoolThatItHasLeftLetsItAskNoOther) {
   EXPECT_EQ(c.all<slots_requested>().size(), 1u);
 }
 
+TEST_F(PoolChoice, OneWhoseStartOrderWasLostIsInThePoolThatPlacesItNext) {
+  start({allocation_placed{time_point{1s}, {{"agent", {0}}}, "a"}});
+  caf::anon_send(allocation, task_unknown{id, "agent", time_point{1s}});
+  run();
+  EXPECT_EQ(a.all<slots_released>().size(), 1u);
+  EXPECT_EQ(a.all<slots_requested>().size(), 1u);
+  a.send(allocation, fall_back{id, {"b"}});
+  run();
+  grant("b");
+  EXPECT_EQ(noted(), "allocation_placed allocation_placed ");
+  caf::anon_send(allocation, pool_renewed{"b", b.as<pool_actor>()});
+  run();
+  EXPECT_EQ(b.all<slots_held>().size(), 1u) << "else that pool places before it has heard of this run";
+}
+
+/// Else the release would give away what the new pool has granted.
+TEST_F(PoolChoice, WhatItAsksOfANewPoolFollowsAReleaseThatWaitsForTheJournal) {
+  const auto order = std::make_shared<std::string>();
+  a = make_listener([order](const caf::message& x) -> caf::result<caf::message> {
+    *order += x.match_element<slots_released>(0) ? "released " : "";
+    *order += x.match_element<slots_requested>(0) ? "requested " : "";
+    return caf::message{};
+  });
+  start({allocation_placed{time_point{1s}, {{"agent", {0}}}, "a"}});
+  caf::anon_send(allocation, task_unknown{id, "agent", time_point{1s}});
+  caf::anon_send(allocation, pool_renewed{"a", a.as<pool_actor>()}); // handled before the journal answers
+  run();
+  EXPECT_EQ(*order, "released requested requested ");
+}
+
 TEST_F(PoolChoice, OnlyItsOwnPoolIsMetAgain) {
   start({});
   choose("b", b);

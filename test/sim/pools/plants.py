@@ -5,12 +5,12 @@ Usage: plants.py SOURCE OUT. Each plant is (name, file, text that stands there o
 import pathlib
 import sys
 
-POOL, RUNS, SLOTS, FIT, POLICY, RESERVE = (f"actors/pool/{x}.cpp" for x in ("pool", "pool_runs", "pool_slots", "fitting", "policy", "pool_reservation"))
+POOL, PREEMPT, RUNS, SLOTS, FIT, POLICY = (f"actors/pool/{x}.cpp" for x in ("pool", "pool_preemption", "pool_runs", "pool_slots", "fitting", "policy"))
 PROVIDER, MEMBERS, ALLOCATION = "actors/provider/provisioner.cpp", "actors/cluster/members.cpp", "actors/allocation/allocation.cpp"
 
 PLANTS = [
-    ("limit_forgotten_after_restart", POOL, "  hold(run, std::move(on), ev.since);\n", "  hold(run, std::move(on), ev.since);\n  if (PLANTED(limit_forgotten_after_restart))\n    run.job->held -= run.held();\n"),
-    ("victim_too_many", POOL, "    if (!is_lacking(lacks) && !fit(run, run.need()).empty())\n      return true;", "    if (!PLANTED(victim_too_many) && !is_lacking(lacks) && !fit(run, run.need()).empty())\n      return true;"),
+    ("limit_forgotten_after_restart", POOL, "  hold(run, std::move(on), since);\n", "  hold(run, std::move(on), since);\n  if (PLANTED(limit_forgotten_after_restart))\n    run.job->held -= run.held();\n"),
+    ("victim_too_many", PREEMPT, "    if (!is_lacking(lacks) && !fit(run, run.need()).empty())\n      return true;", "    if (!PLANTED(victim_too_many) && !is_lacking(lacks) && !fit(run, run.need()).empty())\n      return true;"),
     ("backfill_into_reservation", POOL, "id != run.id && policy_->overrides(run, keeper)) {\n      lift", "id != run.id && (PLANTED(backfill_into_reservation) || policy_->overrides(run, keeper))) {\n      lift"),
     ("two_grants_after_fallback", ALLOCATION, "  if (elsewhere)\n    s.actions", "  if (elsewhere && !PLANTED(two_grants_after_fallback))\n    s.actions"),
     ("reservation_for_the_dead", POOL, "  drop_kept(&out, run);\n  stop_waiting(run);\n  forget(run);", "  if (!PLANTED(reservation_for_the_dead) || !run.reserved)\n    drop_kept(&out, run);\n  stop_waiting(run);\n  if (run.kept.empty())\n    forget(run);"),

@@ -505,7 +505,7 @@ private:
   void check_all_heard(const std::string& name, pool_shell& p) {
     for (const auto& [id, a] : m_->allocations)
       if (!a->queue.machine.closed() && !a->queue.machine.placed().empty() &&
-          a->queue.machine.pool() == name && !voided_.contains(id) && !p.watched.knows(id))
+          a->queue.machine.pool() == name && !p.watched.knows(id))
         fail("pool " + name + " places before it heard of " + to_string(id));
   }
   /// Introduces a pool in the same way as cluster_members::introduce.
@@ -526,6 +526,8 @@ private:
       }
     if (const auto p = m_->provisioners.find(name); p != m_->provisioners.end() && p->second)
       tell("cluster", "provider " + name, [this, name] {
+        if (!m_->provisioners.at(name))
+          return; // the provisioner has died, and its successor tells its supply
         tell_pool("provider " + name, name, m_->provisioners.at(name)->queue.machine.supply());
         tell_demand(name, true);
       });
@@ -545,11 +547,15 @@ private:
           return answer();
         const auto actions = one.queue.machine.meet_pool();
         const auto questions = one.queue.machine.ask_agents();
-        if (!actions.empty() && std::holds_alternative<hold_slots>(actions.front()))
+        const bool holds = !actions.empty() && std::holds_alternative<hold_slots>(actions.front());
+        if (holds) {
           one.met = answer;
-        act(one, actions);
+          act(one, actions);
+        } else {
+          one.queue.take({}, actions);
+        }
         one.queue.take({}, questions);
-        if (actions.empty() || !std::holds_alternative<hold_slots>(actions.front()))
+        if (!holds)
           answer();
       });
     }
@@ -1047,7 +1053,6 @@ private:
     tell_pool(name_of(a), a.pool_name, a.queue.machine.request(x), a.incarnation);
   }
   void run(allocation_shell& a, const release_slots& x) {
-    voided_.insert(id_of(a));
     tell_pool(name_of(a), a.pool_name, slots_released{id_of(a), x.agent});
   }
   void run(allocation_shell& a, const hold_slots& x) {
@@ -1094,11 +1099,10 @@ private:
 
   // The effects of an allocation's facts follow.
   void stored(allocation_id id, const allocation_placed& f) {
-    voided_.erase(id);
     if (!f.home.empty())
       ++elsewhere;
     for (const auto& [other, a] : m_->allocations) {
-      if (other == id || a->queue.machine.closed() || voided_.contains(other))
+      if (other == id || a->queue.machine.closed())
         continue;
       for (const auto& part : a->queue.mirror.placed())
         for (const auto& mine : f.on)
@@ -1392,7 +1396,7 @@ private:
             tell_pool(name_of(one), one.pool_name, slots_released{id, {}});
             act(one, one.queue.machine.move_home(pool));
             one.pool_name = pool;
-            act(one, one.queue.machine.meet_pool());
+            one.queue.take({}, one.queue.machine.meet_pool());
           });
     });
   }
@@ -1538,7 +1542,6 @@ private:
   std::map<std::string, cloud> clouds_;
   std::vector<job_record> jobs_;
   std::vector<trial_record> trials_;
-  std::set<allocation_id> voided_; ///< allocations that gave their slots back
   std::vector<allocation_id> graveyard_;
   std::vector<std::unique_ptr<provision_shell>> buried_;
   std::map<std::string, std::string> told_demand_;

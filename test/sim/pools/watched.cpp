@@ -41,7 +41,10 @@ void watched_pool::hear(const pool_event& ev, time_point now) {
                    told_.erase(x.run.job.job);
                  if (!told_.contains(x.run.job.job))
                    take(x.run.job, now);
-                 if (!holds_.contains(x.allocation) && !waits_.contains(x.allocation))
+                 const auto known = waits_.find(x.allocation);
+                 if (known != waits_.end() && x.home.empty()) // a guest may have made this pool its home
+                   known->second.request.home.clear();
+                 else if (known == waits_.end() && !holds_.contains(x.allocation))
                    waits_[x.allocation] = {x};
                },
                [&](const slots_held& x) {

@@ -80,11 +80,12 @@ TEST(Allocation, AsksStartsAndCloses) {
 }
 
 slots_granted by(const char* pool) { return {id, {{"a", {0}}}, pool}; }
-void play_at_home(const std::vector<row>& rows) {
+allocation play_at_home(const std::vector<row>& rows) {
   allocation_spec spec{id, 1, 60s};
   spec.home = "home";
   allocation a(spec), twin(spec);
   continue_with(a, twin, rows);
+  return a;
 }
 
 TEST(Allocation, AsksOnePoolAfterTheOtherWhereItFallsBack) {
@@ -286,7 +287,7 @@ TEST(Allocation, AsksThenKillsAndKillsAgain) {
 TEST(Allocation, IsPlacedAnewWhenItNeverStarted) {
   play({
     {on_a, 0s, "placed(a:0) | start(a:0)"},
-    {task_unknown{id, "a"}, 1s, " | release request(1)"},
+    {task_unknown{id, "a"}, 1s, "placed() | release request(1)"},
     {slots_granted{id, {{"b", {2}}}}, 2s, "placed(b:2) | start(b:2)"},
     {exit_of("b", 0), 3s, "closed(completed) | release forget(b) report(completed)"},
   });
@@ -296,6 +297,20 @@ TEST(Allocation, IsPlacedAnewWhenItNeverStarted) {
     {task_started{id, "a", 7}, 1s, " | "},
     {task_unknown{id, "a"}, 2s, "closed(lost) | release forget(a) report(lost)"},
   });
+}
+
+/// Its slots may be another run's by then.
+TEST(Allocation, HoldsNothingAfterARestartWhereItAskedAnew) {
+  auto a = play_at_home({
+    {by("home"), 0s, "placed(a:0) | start(a:0)"},
+    {task_unknown{id, "a", t0}, 1s, "placed() | leave(home) request(1)"},
+  });
+  EXPECT_TRUE(a.placed().empty()) << "else its shell would not follow a grant of another pool";
+  allocation recovered({id});
+  recovered.replay(allocation_placed{t0, {{"a", {0}}}, "home"});
+  recovered.replay(allocation_placed{t0 + 1s, {}});
+  EXPECT_EQ(show(recovered.resume()), "request(1)");
+  EXPECT_EQ(show(recovered.meet_pool()), "request(1)");
 }
 
 TEST(Allocation, SaysOfAGangWhetherAnyPartOfItHadBegun) {
@@ -396,10 +411,10 @@ TEST(Allocation, AsksAgainWhereNothingIsHeardOfItsTask) {
 TEST(Allocation, IsNotPlacedAnewByWhatIsSaidOfAnEarlierPlacement) {
   play({
     {on_a, 0s, "placed(a:0) | start(a:0)"},
-    {task_unknown{id, "a", t0}, 1s, " | release request(1)"},
+    {task_unknown{id, "a", t0}, 1s, "placed() | release request(1)"},
     {on_a, 2s, "placed(a:0) | start(a:0)"},
     {task_unknown{id, "a", t0}, 3s, " | "},
-    {task_unknown{id, "a", t0 + 2s}, 4s, " | release request(1)"},
+    {task_unknown{id, "a", t0 + 2s}, 4s, "placed() | release request(1)"},
   });
 }
 
@@ -407,16 +422,16 @@ TEST(Allocation, IsNotPlacedAnewByWhatIsSaidOfAnEarlierPlacement) {
 TEST(Allocation, EachPlacementHasANameOfItsOwnThoughTheClockStandsStillOrIsSetBack) {
   play({
     {on_a, 5s, "placed(a:0) | start(a:0)"},
-    {task_unknown{id, "a", t0 + 5s}, 5s, " | release request(1)"},
+    {task_unknown{id, "a", t0 + 5s}, 5s, "placed() | release request(1)"},
     {on_a, 5s, "placed(a:0) | start(a:0)"},
     {task_unknown{id, "a", t0 + 5s}, 5s, " | "}, // the message is about the first placement
-    {task_unknown{id, "a", t0 + 5s + 1us}, 5s, " | release request(1)"},
+    {task_unknown{id, "a", t0 + 5s + 1us}, 5s, "placed() | release request(1)"},
     {on_a, 1s, "placed(a:0) | start(a:0)"},
     {task_unknown{id, "a", t0 + 1s}, 5s, " | "},
-    {task_unknown{id, "a", t0 + 5s + 2us}, 5s, " | release request(1)"},
+    {task_unknown{id, "a", t0 + 5s + 2us}, 5s, "placed() | release request(1)"},
   });
-  auto a = play(
-    {{on_a, 5s, "placed(a:0) | start(a:0)"}, {task_unknown{id, "a", t0 + 5s}, 5s, " | release request(1)"}});
+  auto a = play({{on_a, 5s, "placed(a:0) | start(a:0)"},
+                 {task_unknown{id, "a", t0 + 5s}, 5s, "placed() | release request(1)"}});
   const auto again = a.apply(on_a, t0 + 5s);
   EXPECT_EQ(std::get<start_task>(again.actions.at(0)).placed, t0 + 5s + 1us)
     << "else its agent's twin takes the order for one of an earlier placement, and forgets it when it is "
@@ -485,7 +500,7 @@ TEST(Allocation, AsksItsAgentsAfterRecovery) {
   recover(on_a, {{task_started{id, "a", 7}, 1s, " | "},
                  {exit_of("a", 1), 2s, "closed(failed) | release forget(a) report(failed)"}});
   // The run was placed, but its start order was lost.
-  recover(on_a, {{task_unknown{id, "a"}, 1s, " | release request(1)"}});
+  recover(on_a, {{task_unknown{id, "a"}, 1s, "placed() | release request(1)"}});
   recover(on_a, {{allocation_stop{false, "pause"}, 1s, " | preempt(a pause)"},
                  {task_unknown{id, "a"}, 2s, "closed(stopped) | release forget(a) report(stopped)"}});
   // A kill that an earlier life of the actor ordered is not a failure. The other part ends too, and the run

@@ -174,6 +174,9 @@ TEST(Members, Test_agentState_checkAgentResourcePoolMatch) {
          {agent_is_idle{"a", "default"}, 6s, " | end_twin(a in default) undrain(a)"},
          {wants("pool1"), 7s, " | twin(a in pool1)"},
          {wants("pool2"), 8s, "joined(a 2 for pool2) | drain(a for pool2) watch(a in pool1)"},
+         {wants("pool2"), 9s, " | "},
+         {wants("default"), 10s, "joined(a 2 for default) | drain(a for default)"},
+         {agent_is_idle{"a", "pool1"}, 11s, " | end_twin(a in pool1) undrain(a)"},
        },
        configuration);
 }

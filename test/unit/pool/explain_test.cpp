@@ -582,5 +582,18 @@ TEST(PoolDisabling, EndsWhatARestartedMasterFindsThere) {
   EXPECT_EQ(ended(p.apply(held, t0)), "1.1 disabled; ");
 }
 
+/// Nobody could take the order before.
+TEST(PoolDisabling, EndsWhatAnInventoryHasNamedOnceItsAllocationSpeaks) {
+  const agent_up up{"a", 2, {{to_string(run(1)), {0}}, {to_string(run(2)), {1}}}, {}};
+  pool p(pool::phase::recovering);
+  static_cast<void>(p.apply(up, t0));
+  EXPECT_EQ(ended(p.apply(agent_drain{"a", true, {}, true}, t0)), "");
+  slots_held held{run(1), {{"a", {0}}}, {}, 1};
+  held.run.job.job = {1};
+  EXPECT_EQ(ended(p.apply(held, t0)), "1.1 disabled; ");
+  EXPECT_EQ(ended(p.apply(wants(2, 1), t0)), "2.1 disabled; ");
+  EXPECT_EQ(p.details()["jobs"].size(), 2u);
+}
+
 } // namespace
 } // namespace troupe

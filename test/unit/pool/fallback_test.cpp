@@ -230,6 +230,22 @@ TEST_F(Fallback, ElasticPoolSaysWhatItsAgentsCouldHold) {
   EXPECT_EQ(shown(machine.demand()), "1x4@2 i1? ");
 }
 
+TEST_F(Fallback, GuestWhoseJobMovesHereIsNoGuestAnyMore) {
+  begin({{"scheduler", "priority"}, {"preemption", true}});
+  EXPECT_EQ(tell(supply(2, 2)), "");
+  EXPECT_EQ(tell(agent_up{"b1", 1}), "");
+  EXPECT_EQ(tell(request(1, 1)), "grant(1.1 b1:0)");
+  EXPECT_EQ(tell(request(2, 1, "home", 10)), "guest_waits(2.1)");
+  EXPECT_EQ(tell(request(3, 2, "home")), "guest_waits(3.1)");
+  EXPECT_EQ(shown(machine.demand()), "b1! ") << "the provider launches nothing for guests";
+  EXPECT_EQ(tell(request(2, 1, "", 10)), "preempt(1.1 for 2.1 priority)");
+  EXPECT_EQ(tell(request(3, 2)), "unplaceable(3.1)") << "until an instance comes";
+  EXPECT_EQ(shown(machine.demand()), "1x1@2 1x2@3 b1! ");
+  EXPECT_EQ(tell(slots_released{run(1), ""}), "grant(2.1 b1:0)");
+  EXPECT_EQ(tell(slots_released{run(3), ""}), "");
+  EXPECT_EQ(machine.waiting().size(), 0u);
+}
+
 // The rows are those of resource_pool_test.go::TestScalingInfoAgentSummary of Determined 0.38.1.
 TEST_F(Fallback, ScalingInfoAgentSummary) {
   begin({{"scheduler", "fifo"}});

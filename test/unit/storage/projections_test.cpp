@@ -107,6 +107,8 @@ TEST(TrialRow, FollowsTheStatesOfTheTrial) {
     {{}, trial_state::queued},
     {{{"trial/7", trial_activated{t0}}, {"trial/7", started}}, trial_state::queued},
     {{{"trial/7", started}, {"allocation/7.1", placed}}, trial_state::running},
+    {{{"trial/7", started}, {"allocation/7.1", placed}, {"allocation/7.1", allocation_placed{t0, {}}}},
+     trial_state::queued}, // its start order was lost
     {{{"trial/7", started}, {"allocation/7.1", placed}, {"trial/7", run_ended{t0, {1}, end::failed}}},
      trial_state::queued},
     {{{"trial/7", started},
