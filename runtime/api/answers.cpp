@@ -469,7 +469,11 @@ void add_logs_and_events(schemas& all) {
                               {"type", text(), "which says what further fields there are"},
                               {"at", text()},
                               {"experiment?", whole()}}));
-  all["LiveHello"] = fields({{"sequence", whole()}, {"masterId", text()}, {"version", text()}});
+  all["LiveHello"] =
+    fields({{"sequence", whole()},
+            {"masterId", text()},
+            {"version", text()},
+            {"user", whole(), "number of the user who reads; of a task: that of its owner"}});
   all["LivePoints"] = fields({{"experiment", whole()},
                               {"group", text()},
                               {"metric", text()},

@@ -3,7 +3,11 @@
 
 #include "runtime/api/http.hpp"
 
+#include <algorithm>
+#include <boost/algorithm/string/predicate.hpp>
+#include <charconv>
 #include <cstdio>
+#include <string_view>
 
 namespace troupe::api {
 
@@ -23,6 +27,33 @@ inline std::string csv_number(double x, int digits = 3) {
 }
 /// Hours with 6 digits, because sheets add up runs that take less than a second.
 inline std::string csv_hours(double hours) { return csv_number(hours, 6); }
+
+/// Whether the value of Accept names text/csv, and gives JSON no higher quality.
+inline bool prefers_csv(std::string_view accept) {
+  double csv = 0, json = 0;
+  int exact = 0; // how exactly `json` was named
+  while (!accept.empty()) {
+    const auto end = accept.find(',');
+    auto one = accept.substr(0, end);
+    accept = end == accept.npos ? std::string_view{} : accept.substr(end + 1);
+    one.remove_prefix(std::min(one.find_first_not_of(" \t"), one.size()));
+    const auto type = one.substr(0, one.find_first_of("; \t"));
+    double q = 1;
+    if (const auto at = one.find("q="); at != one.npos)
+      std::from_chars(one.data() + at + 2, one.data() + one.size(), q);
+    if (boost::algorithm::iequals(type, "text/csv"))
+      csv = q;
+    else if (const int named = boost::algorithm::iequals(type, "application/json") ? 3
+                               : boost::algorithm::iequals(type, "application/*")  ? 2
+                               : type == "*/*"                                     ? 1
+                                                                                   : 0;
+             named > exact) {
+      exact = named;
+      json = q;
+    }
+  }
+  return csv > 0 && csv >= json;
+}
 
 inline response csv_file(const char* name, std::string text) {
   response out;

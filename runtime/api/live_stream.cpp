@@ -29,8 +29,11 @@ struct cluster_view {
 
 class live : public body_stream {
 public:
-  live(std::shared_ptr<const services> parts, principal who, live_topics topics, std::uint64_t after)
-      : parts_(std::move(parts)), who_(std::move(who)), topics_(std::move(topics)), after_(after) {}
+  live(std::shared_ptr<const services> parts, principal who, std::uint64_t user, live_topics topics,
+       std::uint64_t after)
+      : parts_(std::move(parts)), who_(std::move(who)), user_(user), topics_(std::move(topics)),
+        // After a backup was restored, a reader may name a fact that is not there yet.
+        after_(std::min(after, parts_->storage->sequence())) {}
 
   result<piece> next(time_point now) override {
     piece out;
@@ -42,7 +45,8 @@ public:
     } else {
       out.bytes = event("hello", {{"sequence", parts_->storage->sequence()},
                                   {"masterId", parts_->about.master_id},
-                                  {"version", parts_->about.troupe_version}});
+                                  {"version", parts_->about.troupe_version},
+                                  {"user", user_}});
       start_curves_and_logs();
       start_rights();
       trials_with_reports(now); // earlier reports are read with the lists
@@ -335,6 +339,7 @@ private:
 
   std::shared_ptr<const services> parts_;
   principal who_;
+  std::uint64_t user_; ///< number of the user whose rights the stream has
   live_topics topics_;
   std::uint64_t after_;
   std::vector<curve> curves_;
@@ -387,8 +392,8 @@ result<live_topics> live_topics::read(std::string_view text) {
 }
 
 std::unique_ptr<body_stream> live_stream(std::shared_ptr<const services> parts, principal who,
-                                         live_topics topics, std::uint64_t after) {
-  return std::make_unique<live>(std::move(parts), std::move(who), std::move(topics), after);
+                                         std::uint64_t user, live_topics topics, std::uint64_t after) {
+  return std::make_unique<live>(std::move(parts), std::move(who), user, std::move(topics), after);
 }
 
 } // namespace troupe::api

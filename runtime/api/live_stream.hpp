@@ -24,9 +24,10 @@ struct live_topics {
 };
 
 /// Server-sent events without end. `id` is the sequence of the newest fact that the rows hold: a reader that
-/// connects again with it gets what has changed since. Each object is sent at most four times a second.
+/// connects again with it gets what has changed since; one that is not there yet counts as the newest. Each
+/// object is sent at most four times a second.
 ///
-///   hello       {"sequence", "masterId", "version"}
+///   hello       {"sequence", "masterId", "version", "user"}
 ///   experiment  a row of the list of experiments
 ///   trial       a row of /troupe/v1/experiments/{id}/trials
 ///   points      {"experiment", "group", "metric", "trial", "row", "steps": [...], "at": [...], "y": [...]}
@@ -35,7 +36,9 @@ struct live_topics {
 ///   gone        {"experiment"}: the experiment was deleted, or may not be seen any more
 ///   lost        {"topic", "count"}: so many lines or points were left out; with the topic "experiments": the
 ///               rights of the reader have changed, so that lists may have other rows
+///
+/// `user` is the number of the user who reads, of whom `hello` tells.
 std::unique_ptr<body_stream> live_stream(std::shared_ptr<const services> parts, principal who,
-                                         live_topics topics, std::uint64_t after);
+                                         std::uint64_t user, live_topics topics, std::uint64_t after);
 
 } // namespace troupe::api

@@ -23,7 +23,8 @@ result<response> live(const call& c) {
   response out;
   out.content_type = "text/event-stream";
   out.headers.emplace_back("Cache-Control", "no-store");
-  out.stream = live_stream(c.parts, c.by.who, std::move(*topics), static_cast<std::uint64_t>(*after));
+  out.stream =
+    live_stream(c.parts, c.by.who, c.by.user_id, std::move(*topics), static_cast<std::uint64_t>(*after));
   return out;
 }
 

@@ -94,7 +94,7 @@ result<response> usage(const call& c) {
   std::vector<std::pair<std::pair<std::string, experiment_id>, double>> sums(by.begin(), by.end());
   std::stable_sort(sums.begin(), sums.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
-  if (c.headers.accept.find("text/csv") != std::string::npos) {
+  if (prefers_csv(c.headers.accept)) {
     std::string text = "user,experiment,slot_hours\n";
     for (const auto& [of, hours] : sums)
       text +=

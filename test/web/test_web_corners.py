@@ -276,6 +276,56 @@ def test_what_the_server_refuses_is_not_asked_for_again(site, page):
     page.fine_but(400)
 
 
+def test_two_users_in_one_browser(tmp_path, chromium):
+    """The tabs of a browser have one cookie. When another user signs in on one tab, all of them are that user's, and hear what that user may see."""
+    site = Site(tmp_path)
+    context = chromium.new_context()
+    try:
+        site.up_with_roles(("Editor", "team"))
+        site.cli("project", "create", "team", "hers")
+        config = "name: asleep\nentrypoint: sleep 1000\nsearcher: {name: single, metric: loss}\nresources: {slots_per_trial: 0}\n"
+        create = lambda project: site.call("/api/v1/experiments", {"config": config, "projectId": project, "activate": True})[1]["experiment"]["id"]
+        tabs = first, second = Page(context, site), Page(context, site)
+
+        def enters(tab, user):
+            tab.page.goto(site.link("experiments", user=user))
+            for one in tabs:
+                one.page.wait_for_selector("main[data-page=experiments]")
+                one.page.locator("header .who").get_by_text(user, exact=True).wait_for()
+                one.page.wait_for_selector("[data-testid=live][data-state=live]")
+
+        def hear(*experiments, but=()):
+            for tab in tabs:
+                row = lambda e: tab.page.locator(f"[role=row][data-id='{e}']")
+                for experiment in experiments:
+                    row(experiment).wait_for()
+                assert [e for e in but if row(e).count() > 0] == []
+
+        first.page.goto(site.link("experiments"))
+        first.page.wait_for_selector("main[data-page=experiments]")
+        second.go("/experiments", state="empty")
+        seen = [create(1)]
+        hear(*seen)
+        enters(second, "eve")
+        secret = create(1)
+        seen.append(create(2))
+        hear(seen[1], but=(seen[0], secret))
+        enters(first, "admin")
+        seen.append(create(1))
+        hear(*seen, secret)
+        # A tab that asks for the password shows nothing of the next user behind its question.
+        first.page.get_by_role("button", name="Sign out").click()
+        second.page.get_by_role("dialog", name="Sign in again").wait_for()
+        enters(first, "eve")
+        hear(seen[1], but=(seen[0], seen[2], secret))
+        assert second.page.get_by_role("dialog", name="Sign in again").count() == 0
+        for tab in tabs:
+            tab.fine()
+    finally:
+        context.close()
+        site.close()
+
+
 def test_rights_are_those_of_the_workspace(tmp_path, chromium):
     """With roles, a user may view in one workspace and change in another. A fork goes to the project of its parent."""
     site = Site(tmp_path)

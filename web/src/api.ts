@@ -28,18 +28,27 @@ export const askAgain = signal(false);
 /** The newest fact that the first answer includes; all later answers include it too. */
 export const firstSequence = signal(0);
 
+/** Tells the other tabs of this browser the id of the user who is signed in, or 0: they have the same cookie. */
+export const signs = new BroadcastChannel("troupe-session");
+
 let waiting: (() => void)[] = [];
 function goOn(): void {
   const all = waiting;
   waiting = [];
   all.forEach((go) => go());
 }
+/** Notes who has signed in. A page that shows what another user may see begins anew. */
 export function signedIn(as: Session): void {
+  signs.postMessage(as.user.id);
+  if (isOther(as) && location.pathname !== "/ui/login") return location.reload();
   session.value = as;
   askAgain.value = false;
   goOn();
 }
+/** Whether the session is that of another user than the one of the page. */
+export const isOther = (now: Session): boolean => session.peek() != null && session.peek()!.user.id !== now.user.id;
 export function signedOut(): void {
+  signs.postMessage(0);
   session.value = null;
   goOn();
 }

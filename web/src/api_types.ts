@@ -325,6 +325,8 @@ export interface LiveGone {
 export interface LiveHello {
   masterId: string;
   sequence: number;
+  /** number of the user who reads; of a task: that of its owner */
+  user: number;
   version: string;
 }
 

@@ -1,16 +1,20 @@
-// One stream of changes for all open tabs of a browser, because browsers allow six connections to a host.
+// One stream of changes for all open tabs of a browser, because browsers allow six connections to a host. It is the stream of the user whose
+// cookie the browser had when it began, and only the tabs of that user hear it.
 
 import { asked, elements } from "./topics";
 
 interface Port {
   topics: Set<string>;
+  user: number; // id of the user who is signed in on the tab; 0 until the tab has said so
   heard: number;
+  missed: boolean; // whether the tab was left out for a while, so that it reads everything again
 }
 
 const ports = new Map<MessagePort, Port>();
 let stream: EventSource | null = null;
 let older: EventSource | null = null; // the stream with the former topics, kept until the new one has begun: a stream gives points and lines only from its connection on
 let begun = false; // whether the stream has sent `hello`
+let user = 0; // whose stream it is; 0 until it has begun
 let wanted = "";
 let last = 0; // number of the newest fact that was reported
 let state: "live" | "lost" | "idle" = "idle";
@@ -55,6 +59,7 @@ function leave(): void {
   stream?.close();
   older = stream = null;
   begun = false;
+  user = 0;
 }
 
 function connect(): void {
@@ -68,7 +73,9 @@ function connect(): void {
     older = stream;
   } else stream?.close();
   begun = false;
-  const source = new EventSource(`/troupe/v1/live?topics=${encodeURIComponent(wanted)}${last > 0 ? `&after=${last}` : ""}`);
+  const after = last;
+  let of = 0; // the user of this stream
+  const source = new EventSource(`/troupe/v1/live?topics=${encodeURIComponent(wanted)}${after > 0 ? `&after=${after}` : ""}`);
   stream = source;
   for (const name of ["hello", "experiment", "gone", "trial", "points", "line", "cluster", "lost"])
     source.addEventListener(name, (e) => {
@@ -79,18 +86,24 @@ function connect(): void {
       if (name === "hello") {
         pause = 500;
         begun = true;
+        user = of = Number(data["user"]) || 0;
+        const restored = Number(data["sequence"]) < after; // an older backup of the data directory
+        if (restored) last = Number(data["sequence"]);
         const before = older;
         setTimeout(() => {
           before?.close();
           if (older === before) older = null;
         }, overlap);
-        const after = state === "lost";
+        const again = restored || state === "lost";
         become("live");
-        tell({ kind: "event", name, data, after });
+        for (const [port, p] of ports) {
+          port.postMessage({ kind: "event", name, data, after: again || p.missed });
+          p.missed = p.user !== 0 && p.user !== of; // the tab hears from whom the stream is, and asks who is signed in
+        }
         return;
       }
       const topics = topicsOf(name, data);
-      tell({ kind: "event", name, data }, (p) => topics.length === 0 || topics.some((t) => p.topics.has(t)));
+      tell({ kind: "event", name, data }, (p) => p.user === of && (topics.length === 0 || topics.some((t) => p.topics.has(t))));
     });
   source.onerror = () => {
     source.close();
@@ -104,28 +117,43 @@ function connect(): void {
   };
 }
 
-function settle(): void {
+/** Connects where the tabs ask for other topics, or, with `anew`, in any case. */
+function settle(anew = false): void {
   const now = performance.now();
   for (const [port, p] of ports) if (now - p.heard > silence) ports.delete(port);
   const next = elements(asked(Array.from(ports.values()).flatMap((p) => Array.from(p.topics))));
-  if (next === wanted) return;
+  if (next === wanted && !anew) return;
   wanted = next;
   connect();
 }
 
 function adopt(port: MessagePort): void {
-  ports.set(port, { topics: new Set(), heard: performance.now() });
-  port.onmessage = (e: MessageEvent<{ kind: string; topics?: string[]; after?: number }>) => {
-    const p = ports.get(port) ?? { topics: new Set<string>(), heard: 0 };
-    p.heard = performance.now();
+  const fresh = (): Port => ({ topics: new Set(), user: 0, heard: performance.now(), missed: false });
+  ports.set(port, fresh());
+  port.onmessage = (e: MessageEvent<{ kind: string; topics?: string[]; after?: number; user?: number }>) => {
     if (e.data.kind === "bye") {
       ports.delete(port);
-    } else {
-      if (e.data.kind === "topics") p.topics = new Set(e.data.topics);
-      last ||= e.data.after ?? 0; // so that nothing is missed between the first read of the page and its stream
-      ports.set(port, p);
+      return settle();
     }
-    settle();
+    const topics = e.data.kind === "topics" ? new Set(e.data.topics) : null;
+    const p = ports.get(port) ?? { ...fresh(), missed: topics === null };
+    p.heard = performance.now();
+    ports.set(port, p);
+    if (!topics) {
+      if (p.user === 0) port.postMessage({ kind: "who" }); // a tab that was taken for closed, because it slept
+      return settle();
+    }
+    // What was reported to others after the first read of the page, the tab has missed.
+    const read = p.user === 0 && !p.missed ? (e.data.after ?? 0) : 0;
+    const behind = read > 0 && (last === 0 || read < last);
+    if (behind) last = read;
+    p.topics = topics;
+    p.user = e.data.user ?? 0;
+    // Another user: either the cookie is that user's by now, or the next stream tells the tab that it is not.
+    const other = begun && p.user !== user;
+    if (other) leave();
+    const anew = other || (stream !== null && (behind || p.missed));
+    settle(anew);
   };
   port.postMessage({ kind: "state", state });
 }

@@ -3,7 +3,7 @@
 import { effect, signal } from "@preact/signals";
 import sharedUrl from "./live-worker.ts?sharedworker&url";
 import { stood } from "./asked";
-import { askAgain, firstSequence, request, session, sessionIn, signedIn } from "./api";
+import { askAgain, firstSequence, isOther, request, session, sessionIn, signedIn, signs, type Session } from "./api";
 import type { Experiment, LiveCluster, LiveGone, LiveHello, LiveLost, LivePoints, LogLine, TrialProgress } from "./api_types";
 
 export type LiveState = "live" | "paused" | "lost";
@@ -29,13 +29,13 @@ export type LiveEvent =
 type Listener = { topics: string[]; on: (e: LiveEvent) => void };
 
 const listeners = new Set<Listener>();
-let held: { l: Listener; e: LiveEvent }[] = []; // events that arrived while updates were paused or the tab was hidden
+let held: { l: Listener; e: LiveEvent }[] = []; // events that arrived while updates were paused, the tab was hidden, or it asked for the password
 let missed = false; // whether more arrived than `held` may have, the connection was lost, or the rights have changed, so that everything is read again
 const mostHeld = 20_000;
-const waits = (): boolean => paused.peek() || document.hidden;
-let owed: (() => void)[] = []; // calls to make when updates are neither paused nor hidden any more
+const waits = (): boolean => paused.peek() || document.hidden || askAgain.peek();
+let owed: (() => void)[] = []; // calls to make when nothing of that holds any more
 
-/** Calls the function at once, or, while the tab is hidden or updates are paused, when that ends. */
+/** Calls the function at once, or, while the tab shows no changes, when it does again. */
 export function whenSeen(call: () => void): void {
   if (!waits()) call();
   else if (!owed.includes(call)) owed.push(call);
@@ -80,52 +80,48 @@ function open(): Wire {
   return { post: (x) => worker.postMessage(x) };
 }
 
-/** Asks for the session, because a stream may fail when the user is no longer signed in. `looking` is the time of the last request in
- *  ms. */
-let looking = 0;
-function lookWhoOneIs(): void {
-  if (!session.peek() || askAgain.peek() || document.hidden || performance.now() - looking < 3000) return;
-  looking = performance.now();
+/** Reads the session again. A page whose user is not signed in any more asks for the password; where another user is, it begins anew. */
+function lookWhoOneIs(same: (now: Session) => void, away: () => void = () => undefined): void {
+  if (!session.peek()) return;
   void request("GET", "/troupe/v1/session")
     .then((x) => x.json())
-    .then(
-      (answer) => {
-        if (session.peek() && sessionIn(answer as never) === null) askAgain.value = true;
-      },
-      () => undefined, // the server cannot be reached
-    );
+    .then((answer) => {
+      const now = sessionIn(answer as never);
+      if (!session.peek()) return;
+      if (!now) askAgain.value = true;
+      else if (isOther(now)) location.reload();
+      else same(now);
+    }, away); // the server cannot be reached
 }
 
-/** Called when a stream works although this tab asks for the password, because the user may have signed in on another tab. */
+/** Called when a stream has failed, because the user may no longer be signed in. `looked` is the time of the last request in ms. */
+let looked = 0;
+function streamHasFailed(): void {
+  if (askAgain.peek() || document.hidden || performance.now() - looked < 3000) return;
+  looked = performance.now();
+  lookWhoOneIs(() => undefined);
+}
+
+/** Called when somebody may have signed in on another tab: the user for whose password this tab asks, or another one. */
 function signedInElsewhere(): void {
-  void request("GET", "/troupe/v1/session")
-    .then((x) => x.json())
-    .then(
-      (answer) => {
-        const now = sessionIn(answer as never);
-        if (now && askAgain.peek() && now.user.id === session.peek()?.user.id) signedIn(now);
-      },
-      () => undefined, // the server cannot be reached
-    );
+  lookWhoOneIs((now) => {
+    if (askAgain.peek()) signedIn(now);
+  });
+}
+
+/** Called when the stream is another user's, or the worker does not know this tab. */
+function tellWhoOneIs(): void {
+  lookWhoOneIs(() => setTimeout(tellTopics, 1000)); // not at once, so that a server that contradicts itself is not asked without end
 }
 
 /** Called when the server says that the rights of the user have changed: what lists show, and what the page offers. */
 function rightsHaveChanged(): void {
-  const readAgain = (): void => {
-    missed = true;
+  missed = true;
+  // Before all is read again, a page whose thing is hidden now has left it, so that its parts are not asked for.
+  lookWhoOneIs((now) => {
+    if (!askAgain.peek()) session.value = now;
     release();
-  };
-  // Meanwhile a page whose thing is hidden now has left it, so that its parts are not asked for again.
-  void request("GET", "/troupe/v1/session")
-    .then((x) => x.json())
-    .then(
-      (answer) => {
-        const now = sessionIn(answer as never);
-        if (now && !askAgain.peek() && now.user.id === session.peek()?.user.id) session.value = now;
-        readAgain();
-      },
-      readAgain, // the server cannot be reached now
-    );
+  }, release);
 }
 
 function heard(e: MessageEvent<{ kind: string; state?: "live" | "lost" | "idle"; name?: string; data?: unknown; after?: boolean }>): void {
@@ -136,11 +132,13 @@ function heard(e: MessageEvent<{ kind: string; state?: "live" | "lost" | "idle";
     if (m.state === "live" && askAgain.peek()) signedInElsewhere();
     return;
   }
-  if (m.kind === "failed") return lookWhoOneIs();
+  if (m.kind === "failed") return streamHasFailed();
+  if (m.kind === "who") return tellWhoOneIs();
   lastData.value = new Date();
   const event = { name: m.name, data: m.data } as LiveEvent;
   if (event.name === "hello") {
     if (event.data.version !== session.peek()?.version) newVersion.value = session.peek() != null;
+    if (event.data.user !== session.peek()?.user.id) return tellWhoOneIs();
     if (m.after) {
       missed = true;
       release();
@@ -199,8 +197,9 @@ function tellTopics(): void {
   const all = new Set<string>();
   for (const l of listeners) l.topics.forEach((t) => all.add(t));
   if (all.size === 0) all.add("cluster"); // a page that follows nothing notices a lost connection too
+  const after = wire ? 0 : firstSequence.peek(); // what was read later, the stream has reported meanwhile
   wire ??= open();
-  wire.post({ kind: "topics", topics: Array.from(all), after: firstSequence.peek() });
+  wire.post({ kind: "topics", topics: Array.from(all), after, user: session.peek()!.user.id });
 }
 
 let telling = false;
@@ -233,10 +232,17 @@ effect(() => {
   if (session.value) soon();
 });
 effect(() => {
-  if (!paused.value) queueMicrotask(release);
+  if (!paused.value && !askAgain.value) queueMicrotask(release);
 });
+signs.onmessage = (e: MessageEvent<number>) => {
+  if (askAgain.peek() ? e.data !== 0 : e.data !== session.peek()?.user.id) signedInElsewhere();
+};
 setInterval(() => wire?.post({ kind: "here" }), 30_000);
 window.addEventListener("pagehide", () => wire?.post({ kind: "bye" }));
 window.addEventListener("pageshow", (e) => {
-  if (e.persisted) tellTopics();
+  if (!e.persisted) return;
+  missed = true;
+  signedInElsewhere();
+  tellTopics();
+  release();
 });

@@ -322,7 +322,7 @@ struct watched : served {
 
   void open(std::uint64_t after) {
     parts->storage = seen_by(vic);
-    stream = live_stream(parts, {.user = "vic", .admin = false, .allocation = {}},
+    stream = live_stream(parts, {.user = "vic", .admin = false, .allocation = {}}, vic.value,
                          *live_topics::read("experiments,experiment/1,logs/1"), after);
   }
   std::string heard(std::chrono::seconds at) {

@@ -543,8 +543,9 @@ std::shared_ptr<const services> parts_of(table& t) {
 
 TEST(Live, TellsWhatChangedAndAtMostFourTimesASecond) {
   table t;
-  auto s = live_stream(parts_of(t), {}, *live_topics::read("experiments,experiment/7,series/7/training/loss"),
-                       t.reader->sequence());
+  auto s =
+    live_stream(parts_of(t), {}, 3, *live_topics::read("experiments,experiment/7,series/7/training/loss"),
+                t.reader->sequence());
   EXPECT_EQ(events_of(*s, t0), (std::vector<std::string>{"hello"}));
   t.reader->add("experiment/7", experiment_changed{t0, experiment_state::paused, ""});
   t.reader->add("trial/12", run_started{t0, {3}, "c1", 100});
@@ -558,13 +559,26 @@ TEST(Live, AReaderThatComesAgainGetsWhatItMissed) {
   table t;
   const auto seen = t.reader->sequence();
   t.reader->add("trial/12", run_started{t0, {3}, "c1", 100});
-  auto s = live_stream(parts_of(t), {}, *live_topics::read("experiment/7"), seen);
+  auto s = live_stream(parts_of(t), {}, 3, *live_topics::read("experiment/7"), seen);
   EXPECT_EQ(events_of(*s, t0), (std::vector<std::string>{"hello", "trial"}));
+}
+
+TEST(Live, BeginsWithItsUserAndWithAFactThatIsThere) {
+  table t;
+  const auto there = t.reader->sequence();
+  auto s = live_stream(parts_of(t), {}, 3, *live_topics::read("experiments"), there + 1000);
+  const auto hello = s->next(t0);
+  ASSERT_TRUE(hello);
+  EXPECT_TRUE(hello->bytes.starts_with("id: " + std::to_string(there) + "\nevent: hello\n")) << hello->bytes;
+  EXPECT_NE(hello->bytes.find("\"user\":3"), std::string::npos) << hello->bytes;
+  t.reader->add("experiment/7", experiment_changed{t0, experiment_state::paused, ""});
+  EXPECT_EQ(events_of(*s, t0 + 1s), (std::vector<std::string>{"experiment"}))
+    << "an older backup was restored since the reader was here";
 }
 
 TEST(Live, LinesOfALogAndTheCluster) {
   table t;
-  auto s = live_stream(parts_of(t), {}, *live_topics::read("logs/12,cluster"), t.reader->sequence());
+  auto s = live_stream(parts_of(t), {}, 3, *live_topics::read("logs/12,cluster"), t.reader->sequence());
   events_of(*s, t0);
   t.reader->log_lines.push_back({4, t0, {{12}, {2}}, "a1", 0, "stdout", "", "line 4"});
   EXPECT_EQ(events_of(*s, t0 + 1s), (std::vector<std::string>{"line", "cluster"}));

@@ -125,6 +125,31 @@ TEST(Usage, ListsAreOfOneLength) {
   EXPECT_TRUE(x["by"].is_array());
 }
 
+TEST(Usage, ComesInTheFormThatIsPreferred) {
+  table t;
+  const struct {
+    const char *accept, *type;
+  } rows[] = {
+    {"", "application/json"},
+    {"*/*", "application/json"},
+    {"text/csv", "text/csv"},
+    {"Text/CSV;q=0.5", "text/csv"},
+    {"text/csv, */*", "text/csv"},
+    {"text/csv;q=0.5, application/json", "application/json"},
+    {"text/csv;q=0.5, application/json;q=0.4", "text/csv"},
+    {"text/csv;q=0.5, application/json;q=0.4, */*", "text/csv"},
+    {"application/json, text/csv;q=0", "application/json"},
+    {"text/csv;q=0", "application/json"},
+  };
+  for (const auto& row : rows) {
+    auto headers = t.user();
+    headers.accept = row.accept;
+    const auto got = t.ask("GET", "/troupe/v1/usage", headers);
+    EXPECT_EQ(got.status, 200u);
+    EXPECT_EQ(got.content_type, row.type) << row.accept;
+  }
+}
+
 TEST(Usage, WhoHasNoPlaceWaitsButForTrialsThatNobodyPlaces) {
   table t;
   auto& row = t.reader->trial_rows.at(12);
