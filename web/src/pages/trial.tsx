@@ -16,7 +16,7 @@ import { restarts } from "../restarts";
 import { useNoMoment } from "../past";
 import { params, set } from "../router";
 import { Structured } from "../structured";
-import { segments } from "../terminal";
+import { before, segments } from "../terminal";
 import { asCell, condition } from "../filter";
 import { clean, flat, number, short, span, state, worded } from "../text";
 import { useMetrics } from "../trials";
@@ -298,6 +298,7 @@ function LastLines(props: { trial: number; of: readonly number[] }) {
             <Link to={`/trials/${props.trial}/logs?line=${l.line}`} label={`Line ${l.line}`}>
               {l.line}
             </Link>{" "}
+            {before(l)}
             <bdi>{segments(l.text).map((s) => s.text).join("")}</bdi>
           </li>
         ))}
