@@ -98,6 +98,7 @@ print(f"usual {E}7mreverse{E}27m {E}31;7mred reverse{E}0m {E}7;44mon blue revers
 print("".join(f"{E}48;5;{n}m {n} {E}0m" for n in range(232, 256)), flush=True)
 for ground in (40, 41, 42, 43, 44, 45, 46, 47, 100, 107):
     print("".join(f"{E}{ground};{ink}m{ground};{ink}{E}0m {E}7;{ground};{ink}mr{ground};{ink}{E}0m {E}2;{ground}md{ground}{E}0m " for ink in range(30, 38)), flush=True)
+print("WARNING: disk is nearly full", "ERROR: boom", "[rank=3] INFO: from three", "last", sep="\n", flush=True)
 troupe.validate({"loss": 1.0}, step=1)
 """
 
@@ -124,8 +125,14 @@ def test_grounds_of_a_log_are_seen_and_its_letters_can_be_read(site, page, theme
         site.grounds = site.submit("grounds", PRINT, "searcher: {name: single, metric: loss}\nmax_restarts: 0")
         assert "COMPLETED" in site.wait_ended(site.grounds)
     page.page.evaluate(f"localStorage.setItem('troupe.theme', '{theme}')")
-    page.go(f"/trials/{site.json('trial', 'list', str(site.grounds))[0]['id']}/logs")
+    trial = site.json("trial", "list", str(site.grounds))[0]["id"]
+    page.go(f"/trials/{trial}/logs")
     page.page.wait_for_selector(".logline:has-text('107;37')")
+    printed = site.cli("trial", "logs", str(trial)).stdout.splitlines()
+    shown = page.page.locator(".logline .what").all_inner_texts()
+    for line in ("WARNING: disk is nearly full", "ERROR: boom", "[rank=3] INFO: from three", "last"):
+        assert line in printed and line in shown, (line, printed, shown)
+    assert "WARNING: disk is nearly full" in page.page.locator(".logline.odd .what").all_inner_texts()
     assert page.page.locator(".logline .what bdi").count() > 200
     assert page.page.evaluate(DIM) == []
     ground = lambda text: page.page.locator(f".logline .what bdi:text-is('{text}')").first.evaluate("x => getComputedStyle(x).backgroundColor")
