@@ -1,6 +1,6 @@
 // The filter language: conditions that are separated by blanks and must all hold.
 
-import { number } from "./text";
+import { decimal, number } from "./text";
 
 export type Cell = number | string | boolean | null | undefined;
 
@@ -95,9 +95,6 @@ export function sorting(sort: string, known: ReadonlySet<string>): string {
   const down = sort.startsWith("-") ? "-" : "";
   return down + (resolve(sort.slice(down.length), known) ?? sort.slice(down.length));
 }
-
-/** Texts are numbers where they are decimal: `0x10` is a word, as on the command line. */
-const decimal = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
 
 export function asNumber(x: Cell): number | null {
   if (typeof x !== "string") return typeof x === "number" ? x : null;

@@ -292,6 +292,7 @@ describe("texts of users", () => {
     expect(clean("a\u2028b\u2029c")).toBe("a\ufffdb\ufffdc"); // these two characters would begin another line
   });
   test("make no formula in a table", () => expect(csv([["=1+1", -2, 'a"b', null, NaN]])).toBe("'=1+1,-2,\"a\"\"b\",,NaN\r\n"));
+  test("keep their numbers in a table", () => expect(csv([["-5", "+1.5e-3", "-.5", "-5+1", "-x", "-Infinity"]])).toBe("-5,+1.5e-3,-.5,'-5+1,'-x,'-Infinity\r\n"));
 });
 
 test("numbers of the API", () => {

@@ -365,9 +365,7 @@ function Reports(props: GetTrialResponse) {
       { key: "run", title: "Run", value: (r) => r.trialRunId, width: 60 },
       { key: "at", title: "At", value: (r) => r.endTime, show: (r) => <Time at={r.endTime} />, width: 190 },
       { key: "archived", title: "Given up", value: (r) => (r.archived ? "yes" : ""), usual: false, width: 90 },
-      ...Array.from(names)
-        .slice(0, 1000)
-        .map(([k, numeric]) => ({ key: fixed.includes(k) ? `m.${k}` : k, title: k, value: (r: Report) => (numeric ? number(r.metrics[k]) : r.metrics[k] === undefined ? null : JSON.stringify(r.metrics[k])), usual: usual.has(k), width: 120 })),
+      ...Array.from(names).map(([k, numeric]) => ({ key: fixed.includes(k) ? `m.${k}` : k, title: k, value: (r: Report) => (numeric ? number(r.metrics[k]) : r.metrics[k] === undefined ? null : JSON.stringify(r.metrics[k])), usual: usual.has(k), width: 120 })),
     ],
     [names],
   );
