@@ -10,6 +10,9 @@ export function clean(text: string): string {
     .replace(bidi, "\ufffd");
 }
 
+/** A user's text for a canvas, which has no element that would keep its direction apart from that of the texts beside it. */
+export const isolated = (text: string): string => `\u2068${clean(text)}\u2069`;
+
 /** A name that a user chose, as it is shown. A name of blanks alone gets quotes, so that it is visible. */
 export const nameOf = (name: string): string => (name.trim() === "" ? `'${clean(name)}'` : clean(name));
 

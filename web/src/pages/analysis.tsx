@@ -47,7 +47,7 @@ export function Analysis(props: { of: Experiment }) {
   const xKey = pick(chosen[0]!, keys[0]!);
   const yKey = pick(chosen[1]!, aim);
   const cKey = pick(chosen[2]!, keys[1] ?? aim);
-  const title = (k: string) => (k === "best" ? `best ${nameOf(e.searcherMetric)}` : k.startsWith("m.") ? metricOf(k.slice(2)) : nameOf(k.replace(/^hp\./, "")));
+  const title = (k: string) => (k === "best" ? `best ${nameOf(e.searcherMetric)}` : k.startsWith("m.") ? metricOf(k.slice(2)) : nameOf(addressed(k)));
   // The heat map shows the two hyperparameters that were chosen, or else the first that vary.
   const [heatX, heatY] = Array.from(new Set([...[xKey, cKey, yKey].filter((k) => k.startsWith("hp.")), ...varying.map((h) => `hp.${h}`)]));
   const drawn = new Set([...varying.map((h) => `hp.${h}`), ...aims, xKey, yKey, cKey, ...[heatX, heatY].flatMap((k) => k ?? [])]);
