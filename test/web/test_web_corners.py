@@ -244,6 +244,20 @@ def test_the_focus_goes_along_with_a_new_password(site, page):
     page.fine()
 
 
+def test_a_refusal_covers_nothing_that_cannot_be_scrolled_away(site, page):
+    page.page.set_viewport_size({"width": 1280, "height": 620})
+    page.go("/settings")
+    page.page.route("**/api/v1/users/*", lambda route: route.fulfill(status=400, json={"error": {"code": 9, "error": "this stays as it is"}}))
+    page.page.locator("[data-user=determined]").get_by_role("button", name="Deactivate").click()
+    page.page.get_by_role("alertdialog").get_by_role("button", name="Deactivate").click()
+    note = page.page.locator(".said.bad:has-text('this stays as it is')")
+    note.wait_for()
+    page.page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+    button = page.page.get_by_role("button", name="Make user")
+    wait_for(lambda: button.bounding_box()["y"] + button.bounding_box()["height"] <= note.bounding_box()["y"], 5, what=lambda: (button.bounding_box(), note.bounding_box()))
+    page.fine_but(400)
+
+
 # ---- orders
 
 

@@ -225,6 +225,41 @@ def test_who_types_while_the_password_is_asked_for_goes_on_typing(site, page):
     page.fine_but(401)
 
 
+def test_changes_to_a_fork_are_lost_after_a_question_alone(site, page):
+    made = page.page.request.get(f"{site.url()}/api/v1/experiments/{site.search}").json()["experiment"]["originalConfig"]
+    status, body = site.call("/api/v1/experiments", {"config": made.replace("\n", "\r\n"), "parentId": site.search, "activate": False})
+    assert status == 200, body
+    other = body["experiment"]["id"]
+    page.go(f"/experiments/{other}/config")
+    page.page.wait_for_selector("[data-testid=config]:has-text('searcher')")
+    assert "\u240d" not in page.page.inner_text("[data-testid=config]")
+    page.go(f"/experiments/{other}")
+    page.page.get_by_role("button", name="Fork").click()
+    dialog = page.page.get_by_role("dialog", name=f"Fork experiment {other}")
+    box = dialog.get_by_label("Configuration")
+    dialog.get_by_text("The server accepts it.").wait_for()
+    assert "\u240d" not in dialog.locator("pre").inner_text()
+    page.page.keyboard.press("Escape")
+    dialog.wait_for(state="hidden")  # Nothing was changed.
+    page.page.get_by_role("button", name="Fork").click()
+    dialog.get_by_text("The server accepts it.").wait_for()
+    box.press("Control+End")
+    page.page.keyboard.type("# more")
+    question = page.page.get_by_role("alertdialog", name="Discard the changes?")
+    for _ in range(3):
+        page.page.keyboard.press("Escape")
+        question.wait_for()
+        page.page.keyboard.press("Escape")
+        question.wait_for(state="hidden")
+        assert box.input_value().endswith("# more")
+    page.page.keyboard.press("Escape")
+    question.get_by_role("button", name="Discard").click()
+    dialog.wait_for(state="hidden")
+    wait_for(lambda: page.page.evaluate("document.activeElement.textContent") == "Fork", 5)
+    site.cli("experiment", "kill", str(other))
+    page.fine()
+
+
 def test_a_fork_is_checked_again_when_the_server_can_be_reached(site, page):
     dialog = fork(page, site)
     submit = dialog.get_by_role("button", name="Submit")
