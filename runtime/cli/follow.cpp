@@ -109,11 +109,10 @@ failed_log failed_log_of(client::server& cluster, experiment_id id) {
     out.trial = {trial.value("id", std::uint64_t{0})};
     static_cast<void>(cluster.lines("/api/v1/trials/" + to_string(out.trial) + "/logs",
                                     {{"limit", "5"}, {"orderBy", "ORDER_BY_DESC"}}, false, [&](value line) {
-                                      const auto& text =
-                                        part(part(line, "result").is_object() ? part(line, "result") : line,
-                                             "log");
-                                      if (text.is_string())
-                                        out.lines.push_back(text.get<std::string>());
+                                      const auto& log =
+                                        part(line, "result").is_object() ? part(line, "result") : line;
+                                      if (part(log, "log").is_string())
+                                        out.lines.push_back(log_text(log));
                                       return true;
                                     }));
     std::reverse(out.lines.begin(), out.lines.end());

@@ -47,9 +47,9 @@ public:
 
 private:
   void print(const value& log) {
-    const auto& text =
-      s_.given.has("--timestamps") || !part(log, "log").is_string() ? part(log, "message") : part(log, "log");
-    auto line = text.is_string() ? text.get<std::string>() : to_json(text);
+    auto line = s_.given.has("--timestamps") || !part(log, "log").is_string()
+                  ? shown(part(log, "message"), show_as::plain, {})
+                  : log_text(log);
     if (!line.ends_with('\n'))
       line += '\n';
     if (name_trials_)

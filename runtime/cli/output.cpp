@@ -212,6 +212,23 @@ std::string csv_cell(std::string_view text) {
   return out + "\"";
 }
 
+std::string log_text(const value& log) {
+  const auto& text = part(log, "log");
+  if (!text.is_string())
+    return "";
+  std::string before;
+  const auto rank = number_in(part(log, "rankId")).value_or(0); // the platform's own lines have none
+  if (rank > 0)
+    before = "[rank=" + number_text(rank) + "] ";
+  const auto level = shown(part(log, "level"), show_as::state, {});
+  if (!part(log, "level").is_string() || level == "UNSPECIFIED" || level.empty())
+    return before + text.get<std::string>();
+  const auto named = level + ":";
+  if (!text.get_ref<const std::string&>().starts_with(named)) // a client may have left it there
+    before += named + " ";
+  return before + text.get<std::string>();
+}
+
 const value& part(const value& x, std::string_view path) {
   static const value none;
   const value* at = &x;

@@ -59,6 +59,9 @@ std::string number_text(double x, int digits = 6);
 /// Seconds as "1 min 30 s".
 std::string span_text(double seconds);
 std::optional<time_point> parse_rfc3339(std::string_view text);
+/// A line of a log as a terminal showed it: the agent has taken the rank and the level off its text. The rank
+/// 0 is not shown, because lines of programs without ranks have it too.
+std::string log_text(const value& log);
 std::string to_yaml(const value& x);
 std::string csv_cell(std::string_view text);
 

@@ -166,7 +166,7 @@ result<void> print_log(session& s, client::server& cluster, const std::string& i
       s.io.out << to_json(log) << "\n";
       return;
     }
-    auto text = text_of(log, s.given.has("--timestamps") ? "message" : "log");
+    auto text = s.given.has("--timestamps") ? text_of(log, "message") : log_text(log);
     if (!text.ends_with('\n'))
       text += '\n';
     (apart && text_of(log, "stdtype") != "stdout" ? s.io.err : s.io.out) << text;

@@ -778,6 +778,16 @@ def test_slots_over_time_and_slot_hours_by_user(site, page):
     page.page.get_by_label("Time", exact=True).select_option("24h")
     page.at("span=24h")
     page.page.wait_for_selector('[data-testid=chart][data-metric=slots][data-state=ready]')
+    assert page.page.get_by_text("The first 200 of").count() == 0
+    def many(route):
+        usage = page.page.request.get(route.request.url).json()
+        usage["by"] = [{"user": f"user{i}", "experiment": None, "slotHours": 1.0} for i in range(203)]
+        route.fulfill(json=usage)
+
+    page.page.route("**/troupe/v1/usage?*", many)
+    page.go("/cluster")
+    page.page.get_by_text("The first 200 of 203; the CSV has all.").wait_for()
+    page.page.unroute("**/troupe/v1/usage?*")
     got = page.page.request.get(site.url() + "/troupe/v1/usage?step=60").json()["slots"]
     assert len({len(got[k]) for k in ("t", "total", "used", "waiting")}) == 1 and len(got["t"]) == 1440
     assert max(got["total"]) > 0 and 0 < max(got["used"]) <= 4 and max(got["waiting"]) > 0

@@ -153,7 +153,7 @@ def test_a_copied_command_has_the_filter_and_the_order(site, page, two):
     page.page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=site.url())
     where = "id>0 'x'>=0 state~'pl'"
     for path, verb, grid in [("/experiments", ["experiment", "list"], "Experiments"), (f"/experiments/{two}/trials", ["trial", "list", str(two)], "Trials")]:
-        page.go(f"{path}?q={quote(where)}&sort=-id" if grid == "Trials" else f"{path}?q=id%3E0%20two%20state~%27mple%27&sort=-id")
+        page.go(f"{path}?q={quote(where)}&sort=-id" if grid == "Trials" else f"{path}?q=id%3E0%20two%20state~%27mple%27")  # The usual order of experiments is not that of the command.
         wait_for(lambda: int(page.page.get_attribute(f'[role=grid][aria-label="{grid}"]', "data-rows")) > 0, 10)
         words = shlex.split(copied(page))
         assert words[:-4] == ["troupe", *verb] and words[-4] == "--where" and words[-2:] == ["--sort", "-id"], words

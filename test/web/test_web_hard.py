@@ -273,6 +273,7 @@ def test_a_group_of_lists_and_maps_is_named_by_them(site, page, hard):
     page.go(f"/experiments/{hard}/curves?group=layers&metric=training.loss")
     chart(page)
     assert sorted(re.sub(r" \(\d+\)", "", x) for x in page.page.locator(".legend li").first.locator("xpath=..").locator("li").all_inner_texts()) == ["layers=[1,2]", "layers=[3]"]
+    assert sorted(page.page.locator(".legend").first.locator("bdi").all_inner_texts()) == ["[1,2]", "[3]", "layers", "layers"], "a text that runs to the left moves no sign beside it"
 
 
 def drag(page, box, x0, x1, y0=0.5, y1=0.5):
@@ -322,6 +323,8 @@ def test_an_axis_that_the_other_group_does_not_have_is_given_up(site, page, hard
 def test_scatter_over_any_metric_and_one_brush_for_each_axis(site, page, hard):
     page.go(f"/experiments/{hard}/analysis")
     page.page.wait_for_selector("[data-testid=scatter][data-state=ready]")
+    offered = page.page.get_by_label("Horizontal").locator("option").all_inner_texts()
+    assert "hp.best" in offered and len(set(offered)) == len(offered), offered
     page.page.get_by_label("Horizontal").select_option("m.training.loss")
     page.page.get_by_label("Vertical").select_option("hp.learning rate")
     page.page.get_by_label("Colour").select_option("hp.layers")

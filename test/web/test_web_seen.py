@@ -98,6 +98,7 @@ print(f"usual {E}7mreverse{E}27m {E}31;7mred reverse{E}0m {E}7;44mon blue revers
 print("".join(f"{E}48;5;{n}m {n} {E}0m" for n in range(232, 256)), flush=True)
 for ground in (40, 41, 42, 43, 44, 45, 46, 47, 100, 107):
     print("".join(f"{E}{ground};{ink}m{ground};{ink}{E}0m {E}7;{ground};{ink}mr{ground};{ink}{E}0m {E}2;{ground}md{ground}{E}0m " for ink in range(30, 38)), flush=True)
+print("WARNING: disk is nearly full", "ERROR: boom", "[rank=3] INFO: from three", "last", sep="\n", flush=True)
 troupe.validate({"loss": 1.0}, step=1)
 """
 
@@ -124,8 +125,14 @@ def test_grounds_of_a_log_are_seen_and_its_letters_can_be_read(site, page, theme
         site.grounds = site.submit("grounds", PRINT, "searcher: {name: single, metric: loss}\nmax_restarts: 0")
         assert "COMPLETED" in site.wait_ended(site.grounds)
     page.page.evaluate(f"localStorage.setItem('troupe.theme', '{theme}')")
-    page.go(f"/trials/{site.json('trial', 'list', str(site.grounds))[0]['id']}/logs")
+    trial = site.json("trial", "list", str(site.grounds))[0]["id"]
+    page.go(f"/trials/{trial}/logs")
     page.page.wait_for_selector(".logline:has-text('107;37')")
+    printed = site.cli("trial", "logs", str(trial)).stdout.splitlines()
+    shown = page.page.locator(".logline .what").all_inner_texts()
+    for line in ("WARNING: disk is nearly full", "ERROR: boom", "[rank=3] INFO: from three", "last"):
+        assert line in printed and line in shown, (line, printed, shown)
+    assert "WARNING: disk is nearly full" in page.page.locator(".logline.odd .what").all_inner_texts()
     assert page.page.locator(".logline .what bdi").count() > 200
     assert page.page.evaluate(DIM) == []
     ground = lambda text: page.page.locator(f".logline .what bdi:text-is('{text}')").first.evaluate("x => getComputedStyle(x).backgroundColor")
@@ -216,6 +223,41 @@ def test_who_types_while_the_password_is_asked_for_goes_on_typing(site, page):
     page.page.keyboard.type("!")
     wait_for(lambda: box.input_value() == before + typed + "later \n# end!", 3, what=lambda: page.page.evaluate("[document.activeElement.tagName, document.activeElement.selectionStart, document.activeElement.value.length, document.activeElement.value]"))  # The cursor is where it was.
     page.fine_but(401)
+
+
+def test_changes_to_a_fork_are_lost_after_a_question_alone(site, page):
+    made = page.page.request.get(f"{site.url()}/api/v1/experiments/{site.search}").json()["experiment"]["originalConfig"]
+    status, body = site.call("/api/v1/experiments", {"config": made.replace("\n", "\r\n"), "parentId": site.search, "activate": False})
+    assert status == 200, body
+    other = body["experiment"]["id"]
+    page.go(f"/experiments/{other}/config")
+    page.page.wait_for_selector("[data-testid=config]:has-text('searcher')")
+    assert "\u240d" not in page.page.inner_text("[data-testid=config]")
+    page.go(f"/experiments/{other}")
+    page.page.get_by_role("button", name="Fork").click()
+    dialog = page.page.get_by_role("dialog", name=f"Fork experiment {other}")
+    box = dialog.get_by_label("Configuration")
+    dialog.get_by_text("The server accepts it.").wait_for()
+    assert "\u240d" not in dialog.locator("pre").inner_text()
+    page.page.keyboard.press("Escape")
+    dialog.wait_for(state="hidden")  # Nothing was changed.
+    page.page.get_by_role("button", name="Fork").click()
+    dialog.get_by_text("The server accepts it.").wait_for()
+    box.press("Control+End")
+    page.page.keyboard.type("# more")
+    question = page.page.get_by_role("alertdialog", name="Discard the changes?")
+    for _ in range(3):
+        page.page.keyboard.press("Escape")
+        question.wait_for()
+        page.page.keyboard.press("Escape")
+        question.wait_for(state="hidden")
+        assert box.input_value().endswith("# more")
+    page.page.keyboard.press("Escape")
+    question.get_by_role("button", name="Discard").click()
+    dialog.wait_for(state="hidden")
+    wait_for(lambda: page.page.evaluate("document.activeElement.textContent") == "Fork", 5)
+    site.cli("experiment", "kill", str(other))
+    page.fine()
 
 
 def test_a_fork_is_checked_again_when_the_server_can_be_reached(site, page):

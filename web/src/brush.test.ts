@@ -34,6 +34,16 @@ describe("brushes", () => {
     expect(kept(rows, "m.training.a,b:2..3")).toEqual([2, 3]);
     expect(kept([row(1, {}, "NaN"), row(2, {}, 1)], "best:0..5")).toEqual([2]);
   });
+  test("of choices keep what lies between, whatever is read again from the address", () => {
+    const rows = ["-5", "-3", "-10", "none", "1e-3", "0x10"].map((n, i) => row(i + 1, { n }));
+    const d = dimension(rows, "hp.n"); // -10 -5 -3 1e-3 0x10 none
+    const drawn = (from: number, to: number) => kept(rows, writeBrushes([brushed(d, from / 5, to / 5)!]));
+    expect(drawn(1, 2)).toEqual([1, 2]);
+    expect(drawn(3, 3)).toEqual([5]);
+    expect(drawn(4, 4)).toEqual([6]);
+    expect(drawn(2, 5)).toEqual([2, 4, 5, 6]);
+    expect(kept(rows, "n:-3..-5")).toEqual([1, 2]);
+  });
   test("a hyperparameter that is called best is not the best", () => {
     const rows = [row(1, { best: 50 }), row(2, { best: 1 })];
     const b = brushed(dimension(rows, "hp.best"), 0.5, 1)!;
@@ -70,6 +80,15 @@ describe("an axis", () => {
     expect(d.choices).toEqual(expect.arrayContaining(["[1,2]", '{"a":1}', "7"]));
     expect(rows.map((t) => d.place(t) === null)).toEqual([false, false, false, true]);
     expect(value(rows[3]!, "hp.toString")).toBeNull();
+  });
+  test("of texts and numbers has its choices in the order of a sorted column", () => {
+    for (const [values, expected] of [
+      [[0.01, "auto", 0.5, 0.001, 0.25, 0.1], ["0.001", "0.01", "0.1", "0.25", "0.5", "auto"]],
+      [["-5", "-3", "none", "-10"], ["-10", "-5", "-3", "none"]],
+      [["1e-3", "5", "1e-2", "Adam", "adam"], ["1e-3", "1e-2", "5", "Adam", "adam"]],
+      [["b", "", 2, "a"], ["2", "a", "b", ""]],
+    ] as [unknown[], string[]][])
+      expect(dimension(values.map((n, i) => row(i + 1, { n })), "hp.n").choices).toEqual(expected);
   });
   test("of nothing but NaN, or of the largest numbers, has places or none", () => {
     const nan = dimension([row(1, {}, "NaN"), row(2, {}, "NaN")], "best");

@@ -1,7 +1,7 @@
 // The brushes of an address say which trials are kept: "lr:0.001..0.01;opt:adam..adam".
 
 import { joined, pieces } from "./address";
-import { asCell } from "./filter";
+import { asCell, asNumber, comparator } from "./filter";
 import { bounds, fitting, linear, type Scale } from "./scales";
 import { clean, number, short } from "./text";
 import type { TrialProgress } from "./api_types";
@@ -27,7 +27,13 @@ export function value(t: Row, key: string): number | string | null {
   return x === undefined || x === null ? null : typeof x === "boolean" ? String(x) : x;
 }
 
-const inOrder = (a: string, b: string): number => a.localeCompare(b, undefined, { numeric: true });
+const asSorted = comparator((x: string) => x, false);
+
+/** The order of choices on an axis, which is that of a sorted column. Texts that are one number, such as "1" and "1.0", are equal. */
+export function inOrder(a: string, b: string): number {
+  const order = asSorted(a, b);
+  return order !== 0 || (asNumber(a) !== null && asNumber(b) !== null) ? order : a === b ? 0 : a < b ? -1 : 1;
+}
 
 /** The place of choice `i` on an axis, from 0 to 1. */
 export const placeOf = (i: number, choices: number): number => (choices > 1 ? i / (choices - 1) : 0.5);
@@ -85,6 +91,12 @@ export interface Brush {
   to: number | string;
 }
 
+/** The brush between two ends as they are typed. */
+export function between(key: string, a: string, b: string): Brush {
+  const [x, y] = [asNumber(a), asNumber(b)];
+  return x === null || y === null || Number.isNaN(x + y) ? { key, from: a, to: b } : { key, from: Math.min(x, y), to: Math.max(x, y) };
+}
+
 /** A colon, point or backslash in a name gets a backslash before it. */
 const escaped = (text: string): string => text.replace(/[\\:.]/g, "\\$&");
 const unescaped = (text: string): string => text.replace(/\\([\\:.])/g, "$1");
@@ -96,9 +108,7 @@ export function readBrushes(text: string): Brush[] {
     // Numbers contain points, so that two points separate the ends.
     const ends = /^((?:[^\\]|\\.)*?)\.\.((?!\.).*)$/s.exec(m[2]!);
     if (!ends) return [];
-    const [a, b] = [unescaped(ends[1]!), unescaped(ends[2]!)];
-    const numeric = a.trim() !== "" && b.trim() !== "" && !Number.isNaN(Number(a)) && !Number.isNaN(Number(b));
-    return [{ key: unescaped(m[1]!), ...(numeric ? { from: Math.min(Number(a), Number(b)), to: Math.max(Number(a), Number(b)) } : { from: a, to: b }) }];
+    return [between(unescaped(m[1]!), unescaped(ends[1]!), unescaped(ends[2]!))];
   });
 }
 
@@ -138,11 +148,11 @@ export function withBrushes(all: readonly Brush[], axes: readonly string[], fres
   return [...all.filter((b) => !axes.includes(full(b.key))), ...fresh.filter((b): b is Brush => b !== null)];
 }
 
-export function passes(t: Row, brushes: readonly Brush[]): boolean {
-  return brushes.every((b) => {
-    const x = value(t, full(b.key));
-    if (x === null) return false;
-    if (typeof x === "number" && typeof b.from === "number" && typeof b.to === "number") return x >= b.from && x <= b.to;
-    return inOrder(String(x), String(b.from)) >= 0 && inOrder(String(x), String(b.to)) <= 0;
-  });
+/** Whether a brush keeps the trials of a value. */
+export function keeps(b: Brush, x: number | string | null): boolean {
+  if (x === null) return false;
+  if (typeof x === "number" && typeof b.from === "number" && typeof b.to === "number") return x >= b.from && x <= b.to;
+  return inOrder(String(x), String(b.from)) >= 0 && inOrder(String(x), String(b.to)) <= 0;
 }
+
+export const passes = (t: Row, brushes: readonly Brush[]): boolean => brushes.every((b) => keeps(b, value(t, full(b.key))));

@@ -24,6 +24,7 @@ export const plotter = (): Promise<void> => (coming ??= import("uplot").then((m)
 export interface Drawn {
   id: string; // of the trial or the group
   label: string;
+  group?: [name: string, value: string, curves: number]; // where the line is a mean: what its curves have in common, and their number
   x: number[];
   y: number[];
   colour: string;

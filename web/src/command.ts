@@ -1,7 +1,7 @@
 // The `troupe` command that lists the rows of a grid, to be pasted into a shell.
 
 import type { Params } from "./address";
-import { full, type Brush } from "./brush";
+import { dimension, full, keeps, type Brush, type Row } from "./brush";
 import { condition, type Condition } from "./filter";
 
 /** A text as one word of a POSIX shell, and of `troupe shell`. */
@@ -30,9 +30,19 @@ export function piped(command: string, keys: Readonly<Record<string, string>>, a
 /** Conditions as a user types them. */
 export const typed = (all: readonly Condition[]): string => all.map((c) => condition(c.key, c.op, c.value)).join(" ");
 
-/** The ranges of brushes as conditions of the filter. */
-export function brushes(all: readonly Brush[]): string {
-  return all.map((b) => (b.from === b.to ? condition(full(b.key), "=", String(b.from)) : `${condition(full(b.key), ">=", String(b.from))} ${condition(full(b.key), "<=", String(b.to))}`)).join(" ");
+/** What brushes keep of the rows as conditions of the filter. These have no order of numbers and words, so that the choices outside a brush
+ *  are named. */
+export function brushes(all: readonly Brush[], rows: readonly Row[]): string {
+  return all
+    .map((b) => {
+      const key = full(b.key);
+      if (b.from === b.to) return condition(key, "=", String(b.from));
+      const choices = dimension(rows, key).choices;
+      if (!choices?.length) return `${condition(key, ">=", String(b.from))} ${condition(key, "<=", String(b.to))}`;
+      const outside = choices.filter((c) => !keeps(b, c));
+      return (outside.length > 0 ? outside : [""]).map((c) => condition(key, "!=", c)).join(" "); // what is missing is not kept in any case
+    })
+    .join(" ");
 }
 
 /** The command for a log, or for the lines that the search in the address finds. */

@@ -456,7 +456,7 @@ function dress(lines: Curve[], how: { smooth: number; group: string; byId: Map<n
       .sort(([a], [b]) => (Number(a) - Number(b) || a.localeCompare(b)) as number)
       .map(([key, list], i) => {
         const b = band(list.map((l) => ({ x: l.x, y: smoothed(l.y, how.smooth) })));
-        return { id: `${how.group}=${key}`, label: `${how.group}=${key} (${list.length})`, x: b.x, y: b.mean, ...looks(i), band: { low: b.low, high: b.high } };
+        return { id: `${how.group}=${key}`, label: `${how.group}=${key} (${list.length})`, group: [how.group, key, list.length], x: b.x, y: b.mean, ...looks(i), band: { low: b.low, high: b.high } };
       });
   }
   const shown = lines.filter((l) => l.x.length > 0);
@@ -481,7 +481,13 @@ export function Legend(props: { lines: Drawn[] }) {
           <svg viewBox="0 0 24 8" aria-hidden="true">
             <line x1="0" x2="24" y1="4" y2="4" stroke={l.colour} stroke-width="2.5" stroke-dasharray={l.dash.join(" ")} />
           </svg>
-          {clean(l.label)}
+          {l.group ? (
+            <>
+              <bdi>{clean(l.group[0])}</bdi>=<bdi>{clean(l.group[1])}</bdi> ({l.group[2]})
+            </>
+          ) : (
+            clean(l.label)
+          )}
         </li>
       ))}
     </ul>

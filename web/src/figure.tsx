@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { clean, csv, short } from "./text";
+import { clean, csv, isolated, short } from "./text";
 import { refused, save } from "./ui";
 
 /** The content of a chart as rows. The first column names the trial or other subject of each row. */
@@ -118,6 +118,7 @@ export function savePicture(name: string, title: string, width: number, height: 
 
 export interface Named {
   label: string;
+  group?: [name: string, value: string, curves: number];
   colour: string;
   dash: number[];
 }
@@ -153,7 +154,7 @@ export function saveCanvas(name: string, from: HTMLCanvasElement, title: string,
     c.moveTo(x, y);
     c.lineTo(x + 24, y);
     c.stroke();
-    c.fillText(clean(one.label), x + 30, y, each - 44);
+    c.fillText(one.group ? `${isolated(one.group[0])}=${isolated(one.group[1])} (${one.group[2]})` : clean(one.label), x + 30, y, each - 44);
   });
   canvas.toBlob((png) => (png ? save(`${name}.png`, "image/png", png) : refused("this picture is too large for the browser")));
 }

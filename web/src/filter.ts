@@ -1,6 +1,6 @@
 // The filter language: conditions that are separated by blanks and must all hold.
 
-import { number } from "./text";
+import { decimal, number } from "./text";
 
 export type Cell = number | string | boolean | null | undefined;
 
@@ -96,10 +96,7 @@ export function sorting(sort: string, known: ReadonlySet<string>): string {
   return down + (resolve(sort.slice(down.length), known) ?? sort.slice(down.length));
 }
 
-/** Texts are numbers where they are decimal: `0x10` is a word, as on the command line. */
-const decimal = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
-
-function asNumber(x: Cell): number | null {
+export function asNumber(x: Cell): number | null {
   if (typeof x !== "string") return typeof x === "number" ? x : null;
   const text = x.replace(/^[ \t]+|[ \t]+$/g, "");
   return decimal.test(text) ? Number(text) : number(text.replace(/^\+(?=Infinity$)/, ""));

@@ -11,7 +11,7 @@ import { lineOf, logQuery } from "./queries";
 import { params, place, prefix, set } from "./router";
 import { patched } from "./address";
 import { zone } from "./settings";
-import { lastStates, segments, withoutSequences } from "./terminal";
+import { before, lastStates, segments, withoutSequences } from "./terminal";
 import { clean, moment } from "./text";
 import { CopyCommand, CopyLink, tell } from "./ui";
 import type { LogHit, LogPage, LogSearchEnd } from "./api_types";
@@ -29,6 +29,7 @@ export function LogLineView(props: { line: LogLine; marked?: boolean }) {
       </a>
       <span class="at">{moment(l.at, zone.value).slice(11)}</span>
       <span class="what">
+        {before(l) && <bdi>{before(l)}</bdi>}
         {segments(l.text).map((s, i) => (
           <bdi key={i} class={s.classes}>
             {s.text}
@@ -329,7 +330,7 @@ export function SearchLog(props: { where: string; onHit: (h: LogLine) => void; o
               <li key={`${h.trial}:${h.line}`}>
                 <button type="button" onClick={() => props.onHit(h)}>
                   {props.wide && <span>trial {h.trial}, </span>}
-                  <span class="number">{h.line}</span> <Marked text={h.text} spans={h.spans ?? []} />
+                  <span class="number">{h.line}</span> <Marked before={before(h)} text={h.text} spans={h.spans ?? []} />
                 </button>
               </li>
             ))}
@@ -351,12 +352,12 @@ export function SearchLog(props: { where: string; onHit: (h: LogLine) => void; o
   );
 }
 
-/** Shows a text with marks. `spans` count bytes of UTF-8, as the server does. */
-function Marked(props: { text: string; spans: [number, number][] }) {
+/** Shows a text with marks. `spans` count bytes of UTF-8 from the beginning of `text`, as the server does. */
+function Marked(props: { before: string; text: string; spans: [number, number][] }) {
   const raw = new TextEncoder().encode(props.text);
   const decoder = new TextDecoder();
   const text = (a: number, b: number) => withoutSequences(decoder.decode(raw.slice(a, b)));
-  const out: preact.VNode[] = [];
+  const out: preact.VNode[] = props.before ? [<bdi key="before">{props.before}</bdi>] : [];
   let from = 0;
   props.spans.forEach(([a, b], i) => {
     out.push(<bdi key={`t${i}`}>{clean(text(from, a))}</bdi>, <mark key={`m${i}`}>{clean(text(a, b))}</mark>);

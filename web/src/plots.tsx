@@ -6,7 +6,7 @@ import { drawAxes, fitted, frame, keyOf, marks, type Frame, type Key } from "./a
 import { Files, font, ink, measure, saveCanvas, type Ink, type Table } from "./figure";
 import { hovered } from "./hover";
 import { go } from "./router";
-import { brushed, celled, full, placeOf, value, type Brush, type Dimension, type Row } from "./brush";
+import { brushed, celled, full, inOrder, placeOf, value, type Brush, type Dimension, type Row } from "./brush";
 import { shortened } from "./labels";
 import { fitting, heat, heatLine, linear, type Scale } from "./scales";
 import { lanes, type Held } from "./timeline";
@@ -326,7 +326,7 @@ export function Parallel(props: { rows: readonly Row[]; passing: ReadonlySet<num
           c.textAlign = "left";
           for (const m of fitted(words[i]!, (i < dims.length - 1 ? between : right) - 12, measure)) c.fillText(m.text, a + 4, y(m.at, h) + 4);
           const b = props.brushes.find((br) => full(br.key) === d.key);
-          const end = (x: number | string) => (d.choices ? placeOf(d.choices.indexOf(String(x)), d.choices.length) : typeof x === "number" ? Math.min(1, Math.max(0, d.scale.at(x))) : NaN);
+          const end = (x: number | string) => (d.choices ? placeOf(d.choices.findIndex((c) => inOrder(c, String(x)) === 0), d.choices.length) : typeof x === "number" ? Math.min(1, Math.max(0, d.scale.at(x))) : NaN);
           if (b && end(b.from) >= 0 && end(b.to) >= 0) {
             c.fillStyle = k.accent + "55";
             const p0 = y(end(b.to), h) - (d.choices ? 6 : 0);

@@ -3,7 +3,7 @@ import { comparator, condition, holds, parse, sorting, wholeKeys, type Cell } fr
 import { appended, band, clipped, smoothed } from "./smooth";
 import { bounds, fitting, heatLine, linear, logarithmic, looks, looksOf, niceTicks } from "./scales";
 import { firstErrorLine, standing, wouldFree } from "./reasons";
-import { lastState, lastStates, segments } from "./terminal";
+import { before, lastState, lastStates, segments } from "./terminal";
 import { bytes, clean, clock, csv, flat, moment, named, number, plain, seconds, short, span, worded } from "./text";
 import { joined, patched, pieces, read } from "./address";
 import { drawn, goalsFirst, newestFirst } from "./newest";
@@ -200,6 +200,19 @@ describe("a line of a log", () => {
     expect(lastState("\b1\b\u001b[31m2\u001b[0m")).toBe("\u001b[31m2\u001b[0m");
     expect(lastState("50 %\b\b\b\b60 %\r70 %\b\b\b\b80 %")).toBe("80 %");
   });
+  test("begins with the rank and the level that it was printed with", () => {
+    for (const [level, rank, text, expected, stream = "stdout"] of [
+      ["WARNING", 0, "disk is nearly full", "WARNING: "],
+      ["INFO", 3, "from three", "[rank=3] INFO: "],
+      ["", 3, "plain", "[rank=3] "],
+      ["", 0, "plain", ""],
+      ["INFO", 0, "INFO: twice", ""],
+      ["INFO", 0, "INFORMATION", "INFO: "],
+      ["ERROR", 1, "Trial 27 crashed", "ERROR: ", "troupe"],
+      ["\u001b[31m", 0, "of an older build", "\u241b[31m: "],
+    ] as [string, number, string, string, string?][])
+      expect(before({ level, rank, text, stream })).toBe(expected);
+  });
   test("of a progress bar the state that stands is shown, for each rank and stream", () => {
     const line = (text: string, rank = 0, stream = "stderr") => ({ text, rank, stream });
     const lines = [line("10 %\r"), line("a"), line("20 %\r"), line("5 %\r", 1), line("out\r", 0, "stdout"), line("30 %")];
@@ -279,6 +292,7 @@ describe("texts of users", () => {
     expect(clean("a\u2028b\u2029c")).toBe("a\ufffdb\ufffdc"); // these two characters would begin another line
   });
   test("make no formula in a table", () => expect(csv([["=1+1", -2, 'a"b', null, NaN]])).toBe("'=1+1,-2,\"a\"\"b\",,NaN\r\n"));
+  test("keep their numbers in a table", () => expect(csv([["-5", "+1.5e-3", "-.5", "-5+1", "-x", "-Infinity"]])).toBe("-5,+1.5e-3,-.5,'-5+1,'-x,'-Infinity\r\n"));
 });
 
 test("numbers of the API", () => {
@@ -407,7 +421,7 @@ describe("why something waits", () => {
 });
 
 describe("the first error line", () => {
-  const of = (...texts: string[]) => firstErrorLine([...texts.map((text) => ({ stream: "stderr", text })), { stream: "troupe", text: "Trial 27 crashed: error" }])?.text;
+  const of = (...texts: string[]) => firstErrorLine([...texts.map((text) => ({ stream: "stderr", level: "", text })), { stream: "troupe", level: "ERROR", text: "Trial 27 crashed: error" }])?.text;
   test("is the exception, the first one of a chain", () => {
     expect(of("loading", "Traceback (most recent call last):", '  File "/job.py", line 2, in <module>', "    raise RuntimeError('x')", "RuntimeError: x", "During handling of the above exception, another exception occurred:", "KeyError: 'y'")).toBe("RuntimeError: x");
     expect(of("\u001b[31mtorch.cuda.OutOfMemoryError: CUDA out of memory\u001b[0m")).toContain("OutOfMemoryError");
@@ -416,6 +430,7 @@ describe("the first error line", () => {
     expect(of("begin", "./run.sh: line 3: 12 Segmentation fault (core dumped)", "end")).toContain("Segmentation");
     expect(of("begin", "bash: troupe-x: command not found", "")).toBe("bash: troupe-x: command not found");
     expect(of()).toBeUndefined();
+    expect(firstErrorLine(["INFO", "ERROR", ""].map((level, i) => ({ stream: "stdout", level, text: `line ${i}` })))?.text).toBe("line 1");
   });
 });
 

@@ -27,8 +27,8 @@ export function wouldFree(x: Explanation): string {
 
 /** The line among a failed trial's last lines that says what was wrong: the first with the name of an exception, else the first that
  *  sounds like a fault, else the last line of the script. */
-export function firstErrorLine<T extends { stream: string; text: string }>(lines: readonly T[]): T | null {
-  const own = lines.filter((l) => l.stream !== "troupe").map((line) => ({ line, text: segments(line.text).map((s) => s.text).join("") }));
+export function firstErrorLine<T extends { stream: string; level: string; text: string }>(lines: readonly T[]): T | null {
+  const own = lines.filter((l) => l.stream !== "troupe").map((line) => ({ line, text: (line.level ? `${line.level}: ` : "") + segments(line.text).map((s) => s.text).join("") }));
   const found =
     own.find((l) => /^\s*(?:[\w.]+[:\]]\s*)?[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit)\b(?!.*\bin <module>)/.test(l.text)) ??
     own.find((l) => /\b(?:error|fatal|exception|killed|out of memory|segmentation fault|core dumped|assertion|panic(?:ked)?)\b/i.test(l.text)) ??

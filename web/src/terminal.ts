@@ -10,6 +10,13 @@ export interface Segment {
 /** One of the six colours, or one of four greys from black to white. null is the colour of the page. */
 type Colour = { hue: number } | { grey: number } | null;
 
+/** What a terminal showed before the text of a line: the agent has taken the rank and the level off the text. The rank 0 is left out,
+ *  because lines of programs without ranks have it too, and so is a level with which the text begins. */
+export function before(line: { rank: number; level: string; stream: string; text: string }): string {
+  const rank = line.rank > 0 && line.stream !== "troupe" ? `[rank=${line.rank}] ` : "";
+  return clean(rank + (line.level === "" || line.text.startsWith(`${line.level}:`) ? "" : `${line.level}: `));
+}
+
 /** The visible text of a line: after a carriage return only the last state, and text after a backspace in place of the text before it. */
 export function lastState(line: string): string {
   const parts = line.replace(/\r+$/, "").split("\r");

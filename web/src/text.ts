@@ -10,6 +10,9 @@ export function clean(text: string): string {
     .replace(bidi, "\ufffd");
 }
 
+/** A user's text for a canvas, which has no element that would keep its direction apart from that of the texts beside it. */
+export const isolated = (text: string): string => `\u2068${clean(text)}\u2069`;
+
 /** A name that a user chose, as it is shown. A name of blanks alone gets quotes, so that it is visible. */
 export const nameOf = (name: string): string => (name.trim() === "" ? `'${clean(name)}'` : clean(name));
 
@@ -24,6 +27,9 @@ export function number(x: unknown): number | null {
   if (x === "-Infinity") return -Infinity;
   return null;
 }
+
+/** Texts are numbers where they are decimal: `0x10` is a word, as on the command line. */
+export const decimal = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
 
 /** A number with at most `digits` significant digits, without an exponent where people do not need one. */
 export function short(x: number | null | undefined, digits = 5): string {
@@ -108,7 +114,7 @@ export const plain = (x: string | number | boolean | null): string | number | bo
 export function csv(rows: (string | number | boolean | null)[][]): string {
   const cell = (x: string | number | boolean | null) => {
     let text = x === null || (typeof x === "number" && Number.isNaN(x)) ? (x === null ? "" : "NaN") : String(x);
-    if (typeof x === "string" && /^[=+\-@\t\r]/.test(text)) text = "'" + text; // so that a spreadsheet does not read it as a formula
+    if (typeof x === "string" && /^[=+\-@\t\r]/.test(text) && !decimal.test(text)) text = "'" + text; // so that a spreadsheet does not read it as a formula
     return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   return rows.map((r) => r.map(cell).join(",")).join("\r\n") + "\r\n";

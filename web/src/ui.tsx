@@ -274,9 +274,9 @@ export function Confirm() {
               type="button"
               class="danger"
               onClick={() => {
-                const go = asked.go;
                 question.value = null;
-                go();
+                box.current?.close(); // before the action, which may close the dialog below and so move the focus
+                asked.go();
               }}
             >
               {asked.button}

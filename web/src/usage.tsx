@@ -18,6 +18,8 @@ const spans: [string, string, number, number][] = [
   ["30d", "30 days", 30 * 86_400, 10_800],
 ];
 
+const mostRows = 200;
+
 export function UsageOverTime() {
   const asked = params.value.text("span", "1h");
   const [span, , seconds, step] = spans.find(([key]) => key === asked) ?? spans[0]!;
@@ -102,7 +104,7 @@ export function UsageOverTime() {
                   </tr>
                 </thead>
                 <tbody>
-                  {rows.slice(0, 200).map((r) => (
+                  {rows.slice(0, mostRows).map((r) => (
                     <tr key={`${r.user}/${r.experiment}`} data-id={r.experiment ?? ""}>
                       <td>
                         <bdi>{clean(r.user)}</bdi>
@@ -114,6 +116,11 @@ export function UsageOverTime() {
                 </tbody>
               </table>
             </div>
+            {rows.length > mostRows && (
+              <p class="hint">
+                The first {mostRows} of {rows.length}; the CSV has all.
+              </p>
+            )}
             <p>
               <button type="button" onClick={() => save(`slot-hours-${span}.csv`, "text/csv", csv([["user", "experiment", "slot_hours"], ...rows.map((r) => [r.user, r.experiment, r.slotHours])]))}>
                 Download CSV

@@ -114,6 +114,25 @@ TEST(Output, MeasuresLettersNotBytes) {
   EXPECT_EQ(width_of("\xff\xfe"), 2); // each broken byte counts as one column
 }
 
+TEST(Output, LogLinesHaveTheRankAndTheLevelThatTheyWerePrintedWith) {
+  struct {
+    value log;
+    std::string expected;
+  } const table[] = {
+    {{{"log", "disk\n"}, {"level", "LOG_LEVEL_WARNING"}, {"rankId", 0}}, "WARNING: disk\n"},
+    {{{"log", "three\n"}, {"level", "LOG_LEVEL_INFO"}, {"rankId", 3}}, "[rank=3] INFO: three\n"},
+    {{{"log", "two\n"}, {"level", "LOG_LEVEL_UNSPECIFIED"}, {"rankId", 2}}, "[rank=2] two\n"},
+    {{{"log", "plain\n"}, {"level", "LOG_LEVEL_UNSPECIFIED"}, {"rankId", 0}}, "plain\n"},
+    {{{"log", "ended\n"}, {"level", "LOG_LEVEL_ERROR"}}, "ERROR: ended\n"},
+    {{{"log", "ERROR: kept\n"}, {"level", "LOG_LEVEL_ERROR"}, {"rankId", 0}}, "ERROR: kept\n"},
+    {{{"log", "\n"}, {"level", "LOG_LEVEL_CRITICAL"}, {"rankId", 12}}, "[rank=12] CRITICAL: \n"},
+    {{{"log", "hello"}}, "hello"},
+    {{{"message", "no text"}}, ""},
+  };
+  for (const auto& one : table)
+    EXPECT_EQ(log_text(one.log), one.expected);
+}
+
 TEST(Errors, SayWhatAndTheMend) {
   terminal plain;
   EXPECT_EQ(error_text({errc::not_found, "experiment '7' not found"}, plain),

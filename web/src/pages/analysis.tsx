@@ -8,7 +8,7 @@ import { Grid } from "../grid";
 import { hovered } from "../hover";
 import { params, pastAt, set } from "../router";
 import { clean, metricOf, nameOf, short } from "../text";
-import { addressed, dimension, full, passes, readBrushes, value, withBrushes, writeBrushes, type Brush } from "../brush";
+import { addressed, between, dimension, full, passes, readBrushes, value, withBrushes, writeBrushes, type Brush } from "../brush";
 import { Front, Heatmap, History as BestSoFar, Parallel, Scatter, Timeline } from "../plots";
 import { bestSoFar } from "../spark";
 import { held } from "../timeline";
@@ -38,6 +38,7 @@ export function Analysis(props: { of: Experiment }) {
   const hps = useHparams(all);
   const passing = useMemo(() => new Set(all.filter((t) => passes(t, brushes)).map((t) => t.id)), [all, brushes]);
   const shown = useMemo(() => all.filter((t) => passing.has(t.id)), [all, passing]);
+  const within = useMemo(() => kept(brushes, all), [brushes, all]);
   const varying = useMemo(() => hps.filter((h) => new Set(all.map((t) => JSON.stringify(t.hp[h]))).size > 1), [all, hps]);
   const numeric = metrics.value.filter((m) => m.kind === "number").map((m) => `${m.group}.${m.name}`);
   const others = numeric.filter(askable).map((m) => `m.${m}`).filter((m) => !aims.includes(m));
@@ -46,7 +47,7 @@ export function Analysis(props: { of: Experiment }) {
   const xKey = pick(chosen[0]!, keys[0]!);
   const yKey = pick(chosen[1]!, aim);
   const cKey = pick(chosen[2]!, keys[1] ?? aim);
-  const title = (k: string) => (k === "best" ? `best ${nameOf(e.searcherMetric)}` : k.startsWith("m.") ? metricOf(k.slice(2)) : nameOf(k.replace(/^hp\./, "")));
+  const title = (k: string) => (k === "best" ? `best ${nameOf(e.searcherMetric)}` : k.startsWith("m.") ? metricOf(k.slice(2)) : nameOf(addressed(k)));
   // The heat map shows the two hyperparameters that were chosen, or else the first that vary.
   const [heatX, heatY] = Array.from(new Set([...[xKey, cKey, yKey].filter((k) => k.startsWith("hp.")), ...varying.map((h) => `hp.${h}`)]));
   const drawn = new Set([...varying.map((h) => `hp.${h}`), ...aims, xKey, yKey, cKey, ...[heatX, heatY].flatMap((k) => k ?? [])]);
@@ -150,7 +151,7 @@ export function Analysis(props: { of: Experiment }) {
       </section>
       <section>
         <h2>Trials</h2>
-        <Grid name="Trials" rows={all} pass={(t) => passing.has(t.id)} columns={columns} id={(t) => String(t.id)} link={(t) => `/trials/${t.id}`} usualSort="id" hovers selectable bare={["id"]} height={320} loading={!known.value} command={`troupe trial list ${e.id}${past ? ` --at ${pastAt.value}` : ""}`} within={kept(brushes)} />
+        <Grid name="Trials" rows={all} pass={(t) => passing.has(t.id)} columns={columns} id={(t) => String(t.id)} link={(t) => `/trials/${t.id}`} usualSort="id" hovers selectable bare={["id"]} height={320} loading={!known.value} command={`troupe trial list ${e.id}${past ? ` --at ${pastAt.value}` : ""}`} within={within} />
       </section>
     </>
   );
@@ -182,10 +183,8 @@ function BrushFields(props: { keys: string[]; title: (key: string) => string; on
       onSubmit={(e) => {
         e.preventDefault();
         const key = axis.current!.value;
-        const ends = [from.current!.value.trim(), to.current!.value.trim()];
-        const numeric = ends.every((x) => x !== "" && !Number.isNaN(Number(x)));
-        const [a, b] = numeric ? ends.map(Number).sort((x, y) => x - y) : ends;
-        props.onBrush(key, ends.every((x) => x !== "") ? { key: addressed(key), from: a!, to: b! } : null);
+        const [a, b] = [from.current!.value.trim(), to.current!.value.trim()];
+        props.onBrush(key, a !== "" && b !== "" ? between(addressed(key), a, b) : null);
       }}
     >
       <label>

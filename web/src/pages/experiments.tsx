@@ -86,6 +86,7 @@ export default function Experiments() {
           id={(e) => String(e.id)}
           link={(e) => `/experiments/${e.id}`}
           usualSort="-id"
+          otherOrder
           selectable
           command={command}
           empty={view.state === "loading" ? "" : <Empty>No experiments yet.</Empty>}

@@ -9,7 +9,7 @@ import { KeptInput } from "../kept_input";
 import { connection, returns } from "../live";
 import { go, params, set } from "../router";
 import { bytes, clean, flat } from "../text";
-import { Copy, Empty, Failed, say, useRead } from "../ui";
+import { Copy, Empty, Failed, question, say, useRead } from "../ui";
 import type { DefaultConfig, FileNode as Node, GetExperimentResponse, GetModelDefFileResponse, GetModelDefTreeResponse } from "../api_types";
 
 export function Code(props: { of: Experiment }) {
@@ -91,13 +91,16 @@ function FileView(props: { id: number; path: string }) {
 
 // ---- configuration
 
+/** The configuration as it was submitted, with the line ends that a text field has. */
+const submitted = (e: Experiment): string => (e.originalConfig ?? "").replace(/\r\n?/g, "\n");
+
 export function Config(props: { of: Experiment }) {
   const e = props.of;
   const { now } = useRead(`original ${e.id}`, (signal) => get<GetExperimentResponse>(`/api/v1/experiments/${e.id}`, {}, signal));
   // "defaults" has to be named where the parent would be the default.
   const named = params.value.text("to", e.forkedFrom ? String(e.forkedFrom) : "");
   const other = named === "defaults" ? "" : named;
-  const source = now.value.state === "ready" ? (now.value.value.experiment.originalConfig ?? "") : "";
+  const source = now.value.state === "ready" ? submitted(now.value.value.experiment) : "";
   const tab = params.value.text("show", "submitted");
   const resolved = JSON.stringify(e.config, null, 2);
   return (
@@ -194,6 +197,7 @@ export function Fork(props: { of: Experiment; onClose: () => void }) {
   const away = useSignal(false); // whether the server could not be reached when it was last asked; then nothing is known about faults
   const turn = useSignal(0); // number of tries that the user has made
   const loaded = useRef(false);
+  const before = useRef(""); // the text that was loaded
   const busy = useSignal(false);
   const area = useRef<HTMLTextAreaElement>(null);
   const failed = (why: unknown) => {
@@ -210,7 +214,8 @@ export function Fork(props: { of: Experiment; onClose: () => void }) {
         if (over || loaded.current) return;
         loaded.current = true;
         away.value = false;
-        if (text.peek() === "") text.value = x.experiment.originalConfig ?? "";
+        before.current = submitted(x.experiment);
+        if (text.peek() === "") text.value = before.current;
       },
       (why: unknown) => void (over || failed(why)),
     );
@@ -249,6 +254,16 @@ export function Fork(props: { of: Experiment; onClose: () => void }) {
     returns.value;
     if (connection.value === "live" && away.peek()) turn.value = turn.peek() + 1;
   });
+  /** Closes the editor. What was changed is lost, so that this is asked before. */
+  const leave = () => {
+    if (text.peek() === before.current) return box.current?.close();
+    question.value = {
+      title: "Discard the changes?",
+      text: `Experiment ${e.id} is not forked, and what was changed in its configuration is lost.`,
+      button: "Discard",
+      go: () => box.current?.close(),
+    };
+  };
   const submit = async () => {
     busy.value = true;
     try {
@@ -270,7 +285,22 @@ export function Fork(props: { of: Experiment; onClose: () => void }) {
     el.setSelectionRange(from, from + (lines[line - 1]?.length ?? 0));
   };
   return (
-    <dialog ref={box} class="wide" aria-label={`Fork experiment ${e.id}`} onClose={props.onClose}>
+    <dialog
+      ref={box}
+      class="wide"
+      aria-label={`Fork experiment ${e.id}`}
+      onClose={props.onClose}
+      onCancel={(ev) => {
+        ev.preventDefault();
+        leave();
+      }}
+      onKeyDown={(ev) => {
+        // A browser lets only the first of several keys Esc be refused where it closes a dialog.
+        if (ev.key !== "Escape" || ev.isComposing) return;
+        ev.preventDefault();
+        leave();
+      }}
+    >
       <h2>Fork experiment {e.id}</h2>
       <p>A new experiment with the same files and this configuration.</p>
       <Editor label="Configuration" area={area} value={text.value} faults={faults.value} invalid={fault.value !== ""} onInput={(to) => (text.value = to)} />
@@ -302,7 +332,7 @@ export function Fork(props: { of: Experiment; onClose: () => void }) {
         </button>
       )}
       <div class="buttons">
-        <button type="button" onClick={() => box.current?.close()}>
+        <button type="button" onClick={leave}>
           Leave it
         </button>
         <button type="button" disabled={busy.value || !checked.value} onClick={() => void submit()}>

@@ -6,7 +6,7 @@ import { listen } from "../live";
 import { usePage } from "../page";
 import { useChanges } from "../changes";
 import { firstErrorLine, standing } from "../reasons";
-import { segments } from "../terminal";
+import { before, segments } from "../terminal";
 import { short, clean, nameOf, number } from "../text";
 import { Copy, Failed, Link, Progress, State, Time, useRead } from "../ui";
 import type { GetExperimentsResponse, LogPage, Outcome, Status, TrialProgressList } from "../api_types";
@@ -193,7 +193,8 @@ function Failure(props: { of: Experiment }) {
       <Time at={props.of.endTime} /> <bdi>{clean(outcome?.why.split("\n")[0] ?? "")}</bdi>
       {error && (
         <div class="line">
-          <Link to={`/trials/${error.trial}/logs?line=${error.line.line}`}>trial {error.trial}</Link> <bdi>{segments(error.line.text).map((s) => s.text).join("")}</bdi>
+          <Link to={`/trials/${error.trial}/logs?line=${error.line.line}`}>trial {error.trial}</Link> {before(error.line)}
+          <bdi>{segments(error.line.text).map((s) => s.text).join("")}</bdi>
         </div>
       )}
     </li>

@@ -16,7 +16,7 @@ import { restarts } from "../restarts";
 import { useNoMoment } from "../past";
 import { params, set } from "../router";
 import { Structured } from "../structured";
-import { segments } from "../terminal";
+import { before, segments } from "../terminal";
 import { asCell, condition } from "../filter";
 import { clean, flat, number, short, span, state, worded } from "../text";
 import { useMetrics } from "../trials";
@@ -298,6 +298,7 @@ function LastLines(props: { trial: number; of: readonly number[] }) {
             <Link to={`/trials/${props.trial}/logs?line=${l.line}`} label={`Line ${l.line}`}>
               {l.line}
             </Link>{" "}
+            {before(l)}
             <bdi>{segments(l.text).map((s) => s.text).join("")}</bdi>
           </li>
         ))}
@@ -364,9 +365,7 @@ function Reports(props: GetTrialResponse) {
       { key: "run", title: "Run", value: (r) => r.trialRunId, width: 60 },
       { key: "at", title: "At", value: (r) => r.endTime, show: (r) => <Time at={r.endTime} />, width: 190 },
       { key: "archived", title: "Given up", value: (r) => (r.archived ? "yes" : ""), usual: false, width: 90 },
-      ...Array.from(names)
-        .slice(0, 1000)
-        .map(([k, numeric]) => ({ key: fixed.includes(k) ? `m.${k}` : k, title: k, value: (r: Report) => (numeric ? number(r.metrics[k]) : r.metrics[k] === undefined ? null : JSON.stringify(r.metrics[k])), usual: usual.has(k), width: 120 })),
+      ...Array.from(names).map(([k, numeric]) => ({ key: fixed.includes(k) ? `m.${k}` : k, title: k, value: (r: Report) => (numeric ? number(r.metrics[k]) : r.metrics[k] === undefined ? null : JSON.stringify(r.metrics[k])), usual: usual.has(k), width: 120 })),
     ],
     [names],
   );
