@@ -159,7 +159,7 @@ private:
   std::vector<limit_key> full_limits(const pool_run& run) const;
   limit_key full_limit(const pool_run& run) const;
   bool capped() const;
-  bool unlimited(const pool_run& run) const;
+  bool unlimited(const pool_job& job) const;
   bool exceeds(const pool_run& run, const limit_key& key) const;
   static bool is_under(const pool_run& run, const limit_key& key);
   std::optional<int> room_for(const pool_run& run, const limit_key& key, bool later) const;

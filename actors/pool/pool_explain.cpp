@@ -247,14 +247,15 @@ std::optional<pool::reason_text> pool::supply_reason(const pool_run& run) const 
 /// The first run of the queue in turn. A run above a limit, which competes until a pass sets it aside, holds
 /// nobody up and does not count, nor do those of its job and shape.
 const pool_run* pool::next_in_turn() const {
-  std::vector<const ranked_runs::line*> lines;
-  for (const auto& [shape, runs] : queue_)
-    runs.collect_lines(lines);
   const pool_run* next = nullptr;
-  for (const auto* line : lines)
-    if (const auto* first = line->begin()->run;
-        (!next || policy_->before(*first, *next)) && barred_by(*first).of == run_bar::none)
-      next = first;
+  for (const auto& [id, job] : jobs_) {
+    if (next && policy_->job_before(*next->job, job))
+      continue;
+    for (const auto& line : job.queue)
+      if (const auto* first = line.runs->begin()->run;
+          (!next || policy_->before(*first, *next)) && barred_by(*first).of == run_bar::none)
+        next = first;
+  }
   return next;
 }
 
@@ -289,30 +290,60 @@ bool pool::is_held_back(const ranked_runs::line& line) const {
 std::size_t pool::position(const pool_run& run) const {
   if (run.slots == 0)
     return (run.guest ? aux_waiting_.size() : aux_waiting_.before(run)) + 1;
+  struct waiting_job {
+    std::vector<const ranked_runs::line*> aside;
+    std::size_t back = 0; // number of its runs that are held back
+  };
+  // Only these jobs have runs that are held back. All others are counted without a look at their runs.
+  std::map<const pool_job*, waiting_job> some; // never iterated, as the order of pointers means nothing
   std::vector<const ranked_runs::line*> lines;
-  for (const auto* runs : queues())
-    runs->collect_lines(lines);
-  std::vector<bool> back; // of these lines
-  bool own = false;       // whether the run is held back
+  for (const auto& [key, queue] : aside_)
+    for (const auto& [shape, runs] : queue)
+      runs.collect_lines(lines);
   for (const auto* line : lines) {
-    back.push_back(is_held_back(*line));
-    own = own || (back.back() && line->begin()->run->job == run.job &&
-                  line->contains({run.rank.started, const_cast<pool_run*>(&run)}));
+    auto& of = some[line->begin()->run->job];
+    of.aside.push_back(line);
+    of.back += is_held_back(*line) ? line->size() : 0;
   }
+  for (const auto& [id, job] : jobs_)
+    if (!unlimited(job))
+      for (const auto& line : job.queue)
+        if (is_held_back(*line.runs))
+          some[&job].back += line.runs->size();
+
+  const auto lines_of = [&](const pool_job& job) {
+    std::vector<const ranked_runs::line*> all;
+    for (const auto& line : job.queue)
+      all.push_back(line.runs);
+    if (const auto it = some.find(&job); it != some.end())
+      all.insert(all.end(), it->second.aside.begin(), it->second.aside.end());
+    return all;
+  };
+  bool own = false; // whether the run is held back
+  if (!run.guest)
+    for (const auto* line : lines_of(*run.job))
+      own = own || (line->contains({run.rank.started, const_cast<pool_run*>(&run)}) && is_held_back(*line));
+
   std::size_t before = 0;
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    const auto& line = *lines[i];
-    const auto& job = *line.begin()->run->job;
-    const bool of_rank = policy_->ranked() && !(job.rank < run.job->rank) && !(run.job->rank < job.rank);
-    if (run.guest || (own && !back[i]))
-      before += line.size();
-    else if (own != back[i])
+  for (const auto& [id, job] : jobs_) {
+    const auto it = some.find(&job);
+    const auto back = it == some.end() ? 0 : it->second.back;
+    const auto front = static_cast<std::size_t>(job.waits) - back;
+    if (run.guest) {
+      before += back + front;
       continue;
-    else if (&job == run.job || of_rank)
-      before += static_cast<std::size_t>(
-        std::count_if(line.begin(), line.end(), [&](const auto& x) { return x.run->rank < run.rank; }));
-    else if (policy_->ranked() ? job.rank < run.job->rank : policy_->job_before(job, *run.job))
-      before += line.size();
+    }
+    if (own)
+      before += front;
+    const bool of_rank = policy_->ranked() && !(job.rank < run.job->rank) && !(run.job->rank < job.rank);
+    if (&job == run.job || of_rank) {
+      for (const auto* line : lines_of(job))
+        if (is_held_back(*line) == own)
+          before += static_cast<std::size_t>(
+            std::count_if(line->begin(), line->end(), [&](const auto& x) { return x.run->rank < run.rank; }));
+    } else if (policy_->ranked() ? job.rank < run.job->rank : policy_->job_before(job, *run.job)) {
+      before += own ? back : front;
+    }
   }
   return before + 1;
 }
@@ -490,12 +521,14 @@ std::optional<int> pool::priority_that_starts(const pool_run& run) {
   if (settings_.scheduler != scheduler_kind::priority)
     return std::nullopt;
   int first = run.job->rank.priority;
-  std::vector<const ranked_runs::line*> lines;
-  for (const auto& [shape, runs] : queue_)
-    runs.collect_lines(lines);
-  for (const auto* line : lines) // runs that stand aside, or are about to, hold no other run up
-    if (const auto* head = line->begin()->run; by_rank()(head, &run) && barred_by(*head).of == run_bar::none)
-      first = std::min(first, head->job->rank.priority - 1);
+  for (const auto& [id, job] : jobs_)
+    for (const auto& line : job.queue) { // runs that stand aside, or are about to, hold no other run up
+      if (job.rank.priority > first)
+        break;
+      if (const auto* head = line.runs->begin()->run;
+          by_rank()(head, &run) && barred_by(*head).of == run_bar::none)
+        first = job.rank.priority - 1;
+    }
   auto lacks = lacks_of(run);
   if (is_lacking(lacks) || fit(run, run.need()).empty()) { // other runs have to be preempted
     if (!settings_.preempts())

@@ -476,7 +476,7 @@ std::array<limit_key, 4> pool::limits_of(const pool_run& run) { return limits_of
 /// goes before those.
 std::vector<limit_key> pool::full_limits(const pool_run& run) const {
   std::vector<limit_key> full;
-  if (unlimited(run))
+  if (unlimited(*run.job))
     return full;
   for (const auto& key : limits_of(run))
     if (exceeds(run, key))
@@ -484,7 +484,7 @@ std::vector<limit_key> pool::full_limits(const pool_run& run) const {
   return full;
 }
 limit_key pool::full_limit(const pool_run& run) const {
-  if (unlimited(run))
+  if (unlimited(*run.job))
     return {};
   for (const auto& key : limits_of(run))
     if (exceeds(run, key))
@@ -492,7 +492,7 @@ limit_key pool::full_limit(const pool_run& run) const {
   return {};
 }
 
-bool pool::unlimited(const pool_run& run) const { return run.job->terms.max_slots < 0 && !capped(); }
+bool pool::unlimited(const pool_job& job) const { return job.terms.max_slots < 0 && !capped(); }
 
 bool pool::exceeds(const pool_run& run, const limit_key& key) const {
   const auto left = room_for(run, key, false);
@@ -533,7 +533,7 @@ std::optional<int> pool::room_for(const pool_run& run, const limit_key& key, boo
 /// The limits that the run would exceed even when all runs that stop have ended.
 std::vector<pool::lack> pool::lacks_of(const pool_run& run) const {
   std::vector<lack> lacks;
-  if (unlimited(run))
+  if (unlimited(*run.job))
     return lacks;
   for (const auto& key : limits_of(run))
     if (const auto left = room_for(run, key, true); left && *left < run.need())
