@@ -58,7 +58,7 @@ private:
     /// The most steps of reports over HTTP since this cursor was made; 0: there were none. A report of more
     /// steps repeats nothing.
     std::int64_t most_steps = 0;
-    reached_steps reached;
+    reached_steps reached = {}; ///< as stored, or queued
     bool reached_known = false;
   };
 
