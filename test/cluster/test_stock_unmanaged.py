@@ -230,13 +230,13 @@ def test_a_process_that_goes_on_without_a_checkpoint_keeps_its_curve(cluster, us
 
     run(1, 1, 2, 3)
     run(2)
-    assert told() == ([1, 2, 3], 3, 3)
+    wait_for(lambda: told() == ([1, 2, 3], 3, 3), 30, what=told)
     for step in (4, 5):
         b.post_ReportTrialMetrics(user, metrics_trialId=trial, body=b.v1ReportTrialMetricsRequest(group="validation", metrics=b.v1TrialMetrics(
             trialId=trial, trialRunId=2, stepsCompleted=step, metrics=b.v1Metrics(avgMetrics={"loss": 1 / step}))))
-    assert told() == ([1, 2, 3, 4, 5], 5, 5)
+    wait_for(lambda: told() == ([1, 2, 3, 4, 5], 5, 5), 30, what=told)
     run(3, 2)  # It begins again below.
-    assert told() == ([1, 2], 2, 2)
+    wait_for(lambda: told() == ([1, 2], 2, 2), 30, what=told)
 
 
 def user_patch_of(trial):
