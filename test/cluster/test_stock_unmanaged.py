@@ -226,7 +226,7 @@ def test_a_process_that_goes_on_without_a_checkpoint_keeps_its_curve(cluster, us
         steps = [one.totalBatches for part in b.get_GetValidationMetrics(user, trialIds=[trial]) for one in part.metrics]
         patched = user.patch(f"api/v1/trials/{trial}", json={"trialId": trial}).json()["trial"]
         assert patched["summaryMetrics"]["validation_metrics"]["loss"]["count"] == len(steps)
-        return steps, patched["bestValidation"]["totalBatches"], patched["totalBatchesProcessed"]
+        return steps, (patched["bestValidation"] or {}).get("totalBatches"), patched["totalBatchesProcessed"]
 
     run(1, 1, 2, 3)
     run(2)
