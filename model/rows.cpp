@@ -87,8 +87,9 @@ std::uint32_t continuation_of(const std::vector<run_id>& continued, run_id run) 
 }
 
 bool archived(const metric_row& report, const std::vector<run_row>& runs) {
-  return std::any_of(runs.begin(), runs.end(),
-                     [&](const run_row& r) { return r.run > report.run && report.steps > r.from_steps; });
+  return std::any_of(runs.begin(), runs.end(), [&](const run_row& r) {
+    return r.run > report.run && r.from_steps > 0 && report.steps > r.from_steps;
+  });
 }
 
 } // namespace troupe

@@ -9,10 +9,11 @@
 //           'g' sequence of its last fact   one commit: which facts, in order
 //           'm' task run rank process       high-water mark of one library instance's reports
 //           'l' source                      position up to which a log was stored
-//           'r' trial                       steps of its newest report that is not a sample
+//           'r' trial                       its newest run that reported steps, and the most of these
 //   rows    'C' experiment                  the constant part of an experiment      'E' the changing part
 //           'K' key of the submitter        experiment id
 //           'H' trial                       the constant part of a trial            'T' the changing part
+//           'G' trial report                its best and latest validations before that one
 //           'A' task                        what every task has
 //           'B' task                        the constant part, unless a trial        'Y' the changing part
 //           'X' experiment trial            which trials an experiment has

@@ -5,6 +5,7 @@
 #include "storage/keys.hpp"
 #include "storage/log_rows.hpp"
 #include "storage/projections/projections.hpp"
+#include "storage/rollback.hpp"
 #include "storage/stored_reader.hpp"
 
 #include <set>
@@ -47,12 +48,18 @@ private:
   struct log_source {
     std::uint64_t stored = 0, queued = 0;
   };
+  struct reached_steps {
+    run_id run; ///< the newest run that reported steps; 0: none, or an older build stored it
+    std::int64_t steps = 0;
+  };
   struct task_cursor {
     std::uint64_t last_row = 0, last_line = 0;
     bool rows_known = false, lines_known = false;
     /// The most steps of reports over HTTP since this cursor was made; 0: there were none. A report of more
     /// steps repeats nothing.
     std::int64_t most_steps = 0;
+    reached_steps reached = {}; ///< as stored, or queued
+    bool reached_known = false;
   };
 
   result<std::uint64_t> version(std::string_view key) const;
@@ -62,6 +69,7 @@ private:
   result<std::uint64_t*> mark_of(const std::string& key);
   result<void> fence(allocation_id id);
   result<void> number_rows(trial_id trial);
+  result<void> read_reached(trial_id trial);
   result<void> check_new(allocation_id by, const report_batch::report& x, const task_cursor& cursor) const;
   result<void> number_lines(task_id task);
   result<void> erase_keys(family where, std::string_view from, std::string_view until, bool as_range);
@@ -87,8 +95,8 @@ private:
 
   std::unordered_map<std::string, std::uint64_t> marks_; ///< highest number by key; pending ones count
   std::vector<std::string> changed_marks_;
-  std::set<task_id> queued_;               ///< tasks with reports or lines in this commit
-  std::map<trial_id, std::int64_t> steps_; ///< the steps of the newest queued report of each trial
+  std::set<task_id> queued_;                ///< tasks with reports or lines in this commit
+  std::map<trial_id, reached_steps> steps_; ///< of each trial with queued reports
   bool awaited_ = false; ///< whether a script waits for a queued report; none waits for a sample (group
                          ///< "system"), which alone causes no sync
   std::unordered_map<task_id, task_cursor> cursors_;
@@ -338,6 +346,20 @@ result<void> stored_journal::number_rows(trial_id trial) {
   return {};
 }
 
+result<void> stored_journal::read_reached(trial_id trial) {
+  auto& cursor = cursors_[trial];
+  if (cursor.reached_known)
+    return {};
+  auto bytes = store_->get(family::facts, keys::tagged('r', trial.value));
+  if (!bytes)
+    return bytes.error();
+  if (*bytes && (*bytes)->size() == 16)
+    cursor.reached = {{keys::last_number(std::string_view(**bytes).substr(0, 8))},
+                      static_cast<std::int64_t>(keys::last_number(**bytes))};
+  cursor.reached_known = true;
+  return {};
+}
+
 /// Fails with errc::invalid where the run has reported one of these metrics in the same group at the same
 /// steps. Only the newest rows are looked at, as reports of one step are close to each other.
 result<void> stored_journal::check_new(allocation_id by, const report_batch::report& x,
@@ -400,6 +422,8 @@ result<report_receipt> stored_journal::report(const report_batch& x) {
     return room.error();
   if (auto numbered = number_rows(x.allocation.trial()); !numbered)
     return numbered.error();
+  if (auto known = read_reached(x.allocation.trial()); !known)
+    return known.error();
 
   auto& cursor = cursors_[x.allocation.task];
   if (x.rank < 0) // Over HTTP each report has an answer of its own; the libraries report in batches.
@@ -420,8 +444,13 @@ result<report_receipt> stored_journal::report(const report_batch& x) {
     awaited_ = awaited_ || r.group != "system";
     if (r.group.empty())
       continue; // the gateway refused it: it only uses up its number
-    if (r.group != "system")
-      steps_[x.allocation.trial()] = r.steps;
+    if (has_step(r.group, r.steps)) {
+      // The first report of a run archives what earlier runs reported above its step.
+      auto& reached = cursor.reached;
+      reached = {x.allocation.run,
+                 reached.run == x.allocation.run ? std::max(reached.steps, r.steps) : r.steps};
+      steps_[x.allocation.trial()] = reached;
+    }
     key_.resize(8);
     keys::add_number(key_, ++row);
     buffer_.clear();
@@ -539,8 +568,14 @@ result<void> stored_journal::erase_log(task_id task, bool reports) {
   if (auto ok = erase_keys(family::logs, from, until, queued); !ok)
     return ok;
   if (reports && task.is_trial()) {
+    const auto trial = task.trial().value;
     steps_.erase(task.trial());
-    batch_->erase(family::facts, keys::tagged('r', task.trial().value));
+    if (const auto cursor = cursors_.find(task); cursor != cursors_.end())
+      cursor->second.reached = {};
+    batch_->erase(family::facts, keys::tagged('r', trial));
+    if (auto ok = erase_keys(family::rows, keys::tagged('G', trial), keys::tagged('G', trial + 1), queued);
+        !ok)
+      return ok;
     if (auto ok = erase_keys(family::series, keys::one(task.trial().value), keys::one(task.trial().value + 1),
                              queued);
         !ok)
@@ -596,8 +631,9 @@ result<commit_summary> stored_journal::commit() {
   write_commit_index();
   for (const auto& key : changed_marks_)
     batch_->put(family::facts, key, keys::one(marks_.at(key)));
-  for (const auto& [trial, steps] : steps_)
-    batch_->put(family::facts, keys::tagged('r', trial.value), keys::one(static_cast<std::uint64_t>(steps)));
+  for (const auto& [trial, reached] : steps_)
+    batch_->put(family::facts, keys::tagged('r', trial.value),
+                keys::two(reached.run.value, static_cast<std::uint64_t>(reached.steps)));
   rows_.write(*batch_);
 
   if (auto written = store_->write(*batch_, sync); !written) {
@@ -619,7 +655,7 @@ result<commit_summary> stored_journal::commit() {
   if (!trials.empty())
     reader_->note(trials);
   trials.clear();
-  for (const auto& [trial, steps] : steps_)
+  for (const auto& [trial, reached] : steps_)
     trials.push_back(trial);
   if (!trials.empty())
     reader_->note_reports(trials);

@@ -46,12 +46,12 @@ result<experiment_row> read_experiment(const view& of, experiment_id id) {
   return projections::join(std::move(*constant), std::move(*changing), &*described);
 }
 
-/// Steps of a trial's newest report; none where it has no report.
+/// The most steps of the reports of a trial that count; none where it has no report.
 result<std::optional<std::int64_t>> steps_of(const view& of, trial_id id) {
   auto bytes = of.get(family::facts, keys::tagged('r', id.value));
   if (!bytes)
     return bytes.error();
-  return *bytes && (*bytes)->size() == 8
+  return *bytes && ((*bytes)->size() == 16 || (*bytes)->size() == 8) // 8: an older build's, without the run
            ? std::optional(static_cast<std::int64_t>(keys::last_number(**bytes)))
            : std::nullopt;
 }

@@ -8,6 +8,7 @@
 #include "actors/retention/sweeps.hpp"
 #include "actors/shells/driven.hpp"
 #include "actors/shells/durable.hpp"
+#include "storage/rollback.hpp"
 
 #include <algorithm>
 
@@ -24,12 +25,15 @@ constexpr std::size_t rows_at_once = 1000;
 result<std::map<std::int64_t, double>> validations(const storage::reader& reads, const trial_row& trial,
                                                    const std::string& metric) {
   std::map<std::int64_t, double> found;
+  auto gone = storage::rollback_of(trial, reads);
+  if (!gone)
+    return gone.error();
   for (std::uint64_t after = 0;;) {
     auto rows = reads.metrics(trial.id, after, rows_at_once, "validation");
     if (!rows)
       return rows.error();
     for (const auto& row : *rows) {
-      if (archived(row, trial.runs))
+      if (gone->archives(row))
         continue;
       auto all = parse_msgpack(row.metrics);
       if (!all || !all->is_object() || !all->contains(metric))

@@ -250,7 +250,10 @@ private:
       if (!points)
         return points.error();
       auto& row = c.rows[t.id];
-      const given_up gone(t.runs, **points);
+      auto rule = parts_->columns->rollback(t, *parts_->storage);
+      if (!rule)
+        return rule.error();
+      const auto gone = (*rule)->limits(c.of.group);
       value steps = value::array(), at = value::array(), y = value::array();
       auto first = std::upper_bound((*points)->begin(), (*points)->end(), row,
                                     [](std::uint64_t r, const series_point& p) { return r < p.row; });
@@ -261,7 +264,7 @@ private:
       }
       for (; first != (*points)->end(); ++first) {
         row = first->row;
-        if (gone(first->run, first->steps))
+        if (gone({first->run}, first->steps))
           continue;
         steps.push_back(first->steps);
         at.push_back(static_cast<double>(first->at) / 1e6);

@@ -42,9 +42,12 @@ result<value> validation_history(const call& c) {
     auto points = c.parts->columns->column(trial, "validation", row->metric, *c.parts->storage);
     if (!points)
       return points.error();
-    const given_up over(trial.runs, **points);
+    auto gone = c.parts->columns->rollback(trial, *c.parts->storage);
+    if (!gone)
+      return gone.error();
+    const auto over = (*gone)->limits("validation");
     for (const auto& one : **points)
-      if (!over(one.run, one.steps) && !std::isnan(one.y))
+      if (!over({one.run}, one.steps) && !std::isnan(one.y))
         all.push_back({one.at, trial.id, one.y});
   }
   std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
@@ -249,10 +252,13 @@ result<response> snapshot(const call& c) {
         auto points = parts->columns->column(trial, what.group, what.name, *parts->storage);
         if (!points)
           return points.error();
-        const given_up over(trial.runs, **points);
+        auto gone = parts->columns->rollback(trial, *parts->storage);
+        if (!gone)
+          return gone.error();
+        const auto over = (*gone)->limits(what.group);
         const series_point* last = nullptr;
         for (const auto& one : **points)
-          if (!over(one.run, one.steps) && (one.steps < at ? at - one.steps : one.steps - at) <= margin)
+          if (!over({one.run}, one.steps) && (one.steps < at ? at - one.steps : one.steps - at) <= margin)
             last = &one;
         if (last)
           list.push_back({{"trialId", trial.id.value},
@@ -295,11 +301,14 @@ result<std::vector<series_point>> thinned(const parts_ptr& parts, const trial_ro
   auto points = parts->columns->column(trial, group, name, *parts->storage);
   if (!points)
     return points.error();
-  const given_up over(trial.runs, **points);
+  auto gone = parts->columns->rollback(trial, *parts->storage);
+  if (!gone)
+    return gone.error();
+  const auto over = (*gone)->limits(group);
   std::vector<series_point> kept;
   std::vector<double> y;
   for (const auto& one : **points)
-    if (!over(one.run, one.steps) && one.steps >= within.from && one.steps <= within.until &&
+    if (!over({one.run}, one.steps) && one.steps >= within.from && one.steps <= within.until &&
         (!fits || fits(one))) {
       kept.push_back(one);
       y.push_back(one.y);

@@ -8,6 +8,7 @@
 #include "runtime/api/fields.hpp"
 #include "runtime/api/place_shapes.hpp"
 #include "runtime/api/route.hpp"
+#include "runtime/api/series_columns.hpp"
 #include "runtime/api/shapes.hpp"
 #include "storage/keys.hpp"
 
@@ -152,13 +153,16 @@ result<value> metrics_of_users(const call& c, const std::string& uuid) {
       continue; // the trial was deleted meanwhile
     if (!trial)
       return trial.error();
+    auto gone = c.parts->columns->rollback(*trial, *c.parts->storage);
+    if (!gone)
+      return gone.error();
     for (std::uint64_t after = 0;;) {
       auto rows = c.parts->storage->metrics(one.trial, after, 1000, group);
       if (!rows)
         return rows.error();
       for (const auto& row : *rows)
-        if (after = row.row; !archived(row, trial->runs))
-          reports.push_back(metric_report_shape(row, *trial, true));
+        if (after = row.row; !(*gone)->archives(row))
+          reports.push_back(metric_report_shape(row, trial->id, false, true));
       if (rows->size() < 1000)
         break;
     }

@@ -244,8 +244,8 @@ value with_numbers(value x) {
 
 std::int64_t steps_in(fields& f, const char* name) {
   const auto steps = f.number(name);
-  if (steps < 0)
-    f.fault(name, "has to be 0 or more");
+  if (steps < 0 || steps > std::numeric_limits<std::int32_t>::max())
+    f.fault(name, steps < 0 ? "has to be 0 or more" : "has to be 2147483647 or less");
   return steps;
 }
 
@@ -263,6 +263,10 @@ void fill_report(const call& c, fields& f, const std::string& group, commands::t
   with.group = group;
   with.steps = steps_in(f, "stepsCompleted");
   with.metrics = with_numbers(metrics.object("avgMetrics"));
+  for (const char* axis : {"epoch", "epochs"})
+    if (const auto at = with.metrics.find(axis);
+        at != with.metrics.end() && !at->is_null() && !number_in(*at))
+      metrics.fault("avgMetrics", std::string(axis) + " has to be a number");
   if (f.has("reportTime"))
     with.at = micros_of(f.text("reportTime"), c.now.time_since_epoch().count());
   if (const auto& batches = metrics.list("batchMetrics"); !batches.empty())

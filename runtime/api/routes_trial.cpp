@@ -59,6 +59,9 @@ struct workload {
 
 result<void> add_reports(const call& c, const trial_row& trial, const std::string& group,
                          std::vector<workload>& all) {
+  auto gone = c.parts->columns->rollback(trial, *c.parts->storage);
+  if (!gone)
+    return gone.error();
   std::map<std::string, metric_row> newest; // newest report of each group
   const auto add = [&](const metric_row& row) {
     const bool validation = row.group == "validation";
@@ -71,7 +74,7 @@ result<void> add_reports(const call& c, const trial_row& trial, const std::strin
       return rows.error();
     for (auto& row : *rows) {
       after = row.row;
-      if (archived(row, trial.runs) || (row.group != "validation" && row.group != "training"))
+      if ((*gone)->archives(row) || (row.group != "validation" && row.group != "training"))
         continue;
       auto [last, fresh] = newest.try_emplace(row.group, row);
       if (fresh)
@@ -215,6 +218,7 @@ result<value> accelerators(const call& c) {
 handler metrics_of_group(const char* group) {
   return respond_with([group](const call& c) -> result<response> {
     metric_request what;
+    what.columns = c.parts->columns;
     what.as = metric_request::form::lines_of_batches;
     what.group = group ? group : std::string(c.query.first("group"));
     for (auto text : c.query.every("trialIds")) {
@@ -238,6 +242,7 @@ result<response> own_metrics(const call& c) {
     if (!*number || **number < 0)
       return *number ? error{errc::invalid, "after and limit have to be 0 or more"} : number->error();
   metric_request what;
+  what.columns = c.parts->columns;
   what.trials = {trial->id};
   what.group = c.query.first("group");
   what.after = static_cast<std::uint64_t>(*after);

@@ -19,7 +19,11 @@ constexpr std::size_t batch = 1000;
 result<value> shape_of(const call& c, trial_id id) {
   auto row = c.parts->storage->trial(id);
   auto shape = row ? trial_shape(*row, *c.parts->storage, c.now) : result<value>(row.error());
-  return shape ? result<value>(value{{"trial", std::move(*shape)}}) : shape.error();
+  auto summary = shape ? summary_metrics(*row, *c.parts->columns, *c.parts->storage) : shape;
+  if (!summary)
+    return summary.error();
+  (*shape)["summaryMetrics"] = std::move(*summary);
+  return value{{"trial", std::move(*shape)}};
 }
 
 // ---- trials

@@ -87,12 +87,15 @@ result<series_line> series_axis::line(const trial_row& of, const std::string& gr
     if (!other || other->empty())
       other = *got;
   }
-  const given_up gone(of.runs, **points);
+  auto rule = columns.rollback(of, from);
+  if (!rule)
+    return rule.error();
+  const auto gone = (*rule)->limits(group);
   const running_time running(of.runs);
   series_line out;
   auto beside = other ? other->begin() : series_column::const_iterator{};
   for (const auto& p : **points) {
-    if (gone(p.run, p.steps))
+    if (gone({p.run}, p.steps))
       continue;
     double x = static_cast<double>(p.steps);
     if (kind_ == kind::time)

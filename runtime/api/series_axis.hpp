@@ -20,7 +20,7 @@ public:
   static result<series_axis> read(std::string_view text);
   const std::string& text() const { return text_; }
 
-  /// The curve of one trial, without the reports of runs that were given up.
+  /// The curve of one trial, without archived reports.
   result<series_line> line(const trial_row& of, const std::string& group, const std::string& metric,
                            series_columns& columns, const storage::reader& from) const;
 

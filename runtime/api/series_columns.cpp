@@ -308,35 +308,32 @@ void each_entry(std::string_view bytes,
   }
 }
 
-given_up::given_up(const std::vector<run_row>& runs) {
-  auto least = std::numeric_limits<std::int64_t>::max();
-  for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
-    limits_.emplace_back(static_cast<std::uint32_t>(run->run.value), least);
-    least = std::min(least, run->from_steps);
+result<std::shared_ptr<const storage::rollback>> series_columns::rollback(const trial_row& of,
+                                                                          const storage::reader& from) {
+  static const auto nothing = std::make_shared<const storage::rollback>();
+  if (of.runs.size() < 2)
+    return nothing;
+  std::shared_ptr<rollback_entry> one;
+  {
+    std::lock_guard lock{mutex_};
+    if (rollbacks_.size() > most_trials)
+      rollbacks_.clear();
+    auto& place = rollbacks_[of.id.value];
+    if (!place)
+      place = std::make_shared<rollback_entry>();
+    one = place;
   }
-  std::reverse(limits_.begin(), limits_.end());
-}
-
-given_up::given_up(const std::vector<run_row>& runs, const series_column& points) {
-  std::map<std::uint32_t, std::int64_t> first; // steps of each run's lowest report
-  for (const auto& p : points)
-    if (auto [at, fresh] = first.try_emplace(p.run, p.steps); !fresh)
-      at->second = std::min(at->second, p.steps);
-  auto least = std::numeric_limits<std::int64_t>::max();
-  for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
-    const auto number = static_cast<std::uint32_t>(run->run.value);
-    limits_.emplace_back(number, least);
-    least = std::min(least, run->from_steps);
-    if (const auto at = first.find(number); at != first.end())
-      least = std::min(least, at->second - 1);
-  }
-  std::reverse(limits_.begin(), limits_.end());
-}
-
-bool given_up::operator()(std::uint32_t run, std::int64_t steps) const {
-  auto found = std::lower_bound(limits_.begin(), limits_.end(), run,
-                                [](const auto& one, std::uint32_t wanted) { return one.first < wanted; });
-  return found != limits_.end() && found->first == run && steps > found->second;
+  std::lock_guard alone{one->mutex};
+  if (!one->known)
+    one->known = nothing;
+  auto next = *one->known;
+  auto read = next.read(of, one->up_to, from);
+  if (!read)
+    return read.error();
+  one->up_to = *read;
+  if (next != *one->known) // whoever made something of the former rule sees that it is another one
+    one->known = std::make_shared<const storage::rollback>(std::move(next));
+  return one->known;
 }
 
 result<std::shared_ptr<const series_column>> series_columns::column(const trial_row& of,
@@ -395,10 +392,12 @@ void series_columns::forget_old(std::size_t added) {
 
 result<std::shared_ptr<const metric_summaries>>
 series_columns::summaries(const trial_row& of, const storage::reader& from, const std::string& group) {
+  auto gone = rollback(of, from);
+  if (!gone)
+    return gone.error();
   std::shared_ptr<summary_entry> one;
   {
     std::lock_guard lock{mutex_};
-    constexpr std::size_t most_trials = 20'000;
     if (summaries_.size() > most_trials)
       summaries_.clear();
     auto& place = summaries_[{of.id.value, group}];
@@ -407,9 +406,8 @@ series_columns::summaries(const trial_row& of, const storage::reader& from, cons
     one = place;
   }
   std::lock_guard alone{one->mutex};
-  const given_up gone(of.runs);
-  if (of.runs.size() != one->runs) {
-    one->runs = of.runs.size();
+  if (*gone != one->gone) {
+    one->gone = *gone;
     one->up_to = 0;
     one->made = std::make_shared<metric_summaries>();
   }
@@ -422,7 +420,7 @@ series_columns::summaries(const trial_row& of, const storage::reader& from, cons
       next = std::make_shared<metric_summaries>(*one->made);
     for (const auto& row : *rows) {
       one->up_to = row.row;
-      if (!gone(static_cast<std::uint32_t>(row.run.value), row.steps))
+      if (!(*gone)->archives(row))
         add(*next, row);
     }
     more = rows->size() == batch;
@@ -508,10 +506,10 @@ result<value> summary_metrics(const trial_row& of, series_columns& columns, cons
         for (const auto& [key, number] : {std::pair{"min", one.min},
                                           {"max", one.max},
                                           {"sum", one.finite ? one.sum : nan},
-                                          {"mean", one.mean()},
-                                          {"last", one.last}})
+                                          {"mean", one.mean()}})
           if (std::isfinite(number))
             to[key] = number;
+        to["last"] = one.last;
       } else if (one.kind == metric_kind::text) {
         if (from_rfc3339(one.text))
           to["type"] = "date";

@@ -3,7 +3,7 @@
 // are read once; afterwards only new rows are read. Nothing here is durable: what memory loses is read again.
 
 #include "model/rows.hpp"
-#include "storage/journal.hpp"
+#include "storage/rollback.hpp"
 
 #include <limits>
 #include <list>
@@ -40,8 +40,8 @@ struct metric_numbers {
   double mean() const { return sum / static_cast<double>(finite); }
 };
 
-/// What is known of one metric of one trial. Reports of a run that was given up do not count. Of reports of
-/// one step that follow each other the last one counts, but at step 0, which has any number of reports.
+/// What is known of one metric of one trial. Archived reports do not count. Of reports of one step that
+/// follow each other the last one counts, but at step 0, which has any number of reports.
 struct metric_summary : metric_numbers {
   metric_kind kind = metric_kind::number;
   const char* type = "number"; ///< the word of Determined's summaryMetrics for the first report's value
@@ -60,7 +60,9 @@ class series_columns {
 public:
   static constexpr std::size_t most_points = 3'000'000; ///< limit of all columns together, 120 MB
 
-  /// The numbers of one metric in the order of arrival, including reports of runs that were given up.
+  /// Which reports of the trial are archived. The same object is returned while the answer stays the same.
+  result<std::shared_ptr<const storage::rollback>> rollback(const trial_row& of, const storage::reader& from);
+  /// The numbers of one metric in the order of arrival, including archived reports.
   result<std::shared_ptr<const series_column>> column(const trial_row& of, const std::string& group,
                                                       const std::string& metric, const storage::reader& from);
   /// The summaries of a trial's metrics. `group`: "system" for the samples of its hosts; empty: all other
@@ -83,10 +85,16 @@ private:
   struct summary_entry {
     std::mutex mutex;
     std::uint64_t up_to = 0;
-    /// Number of the trial's runs when the summaries were made; a new run may give up reports.
-    std::size_t runs = 0;
+    /// The rule by which the summaries were made; a later run may archive what they count.
+    std::shared_ptr<const storage::rollback> gone;
     std::shared_ptr<const metric_summaries> made = std::make_shared<metric_summaries>();
   };
+  struct rollback_entry {
+    std::mutex mutex;
+    std::uint64_t up_to = 0;
+    std::shared_ptr<const storage::rollback> known;
+  };
+  static constexpr std::size_t most_trials = 20'000;
   void forget_old(std::size_t added);
 
   std::mutex mutex_;
@@ -95,6 +103,7 @@ private:
   std::size_t points_ = 0;
   /// By number of the trial and `group`.
   std::map<std::pair<std::uint64_t, std::string>, std::shared_ptr<summary_entry>> summaries_;
+  std::map<std::uint64_t, std::shared_ptr<rollback_entry>> rollbacks_; ///< by number of the trial
 };
 
 /// Group of the reports that hold the samples of Determined's profiler, which are no metrics.
@@ -104,21 +113,6 @@ inline constexpr const char* profiler_group = "profiler";
 /// last}}}. What is not a number has only `type`, `count` and `last`, and no `last` where it is a list or a
 /// map of more than 4 KiB.
 result<value> summary_metrics(const trial_row& of, series_columns& columns, const storage::reader& from);
-
-/// Says which reports were given up. A run that starts from an older checkpoint trains some steps again, and
-/// the earlier runs' reports above that checkpoint's step do not count.
-class given_up {
-public:
-  explicit given_up(const std::vector<run_row>& runs);
-  /// Gives up as well the reports of this metric that a later run repeats, as a run does whose script began
-  /// anew though it had a checkpoint.
-  given_up(const std::vector<run_row>& runs, const series_column& points);
-  bool operator()(std::uint32_t run, std::int64_t steps) const;
-
-private:
-  /// Step limit of each run, the oldest run first.
-  std::vector<std::pair<std::uint32_t, std::int64_t>> limits_;
-};
 
 /// The number under `name` in a msgpack map; nullopt where it is missing or not a number.
 std::optional<double> number_of(std::string_view msgpack_map, std::string_view name);

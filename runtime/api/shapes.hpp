@@ -44,7 +44,7 @@ bool of_one_step(const metric_row& a, const metric_row& b);
 /// step.
 void join_step(metric_row& to, const metric_row& more);
 /// `wrapped`: the metrics stand under avg_metrics or validation_metrics, as the stock client reads them.
-value metric_report_shape(const metric_row& report, const trial_row& of, bool wrapped);
+value metric_report_shape(const metric_row& report, trial_id of, bool archived, bool wrapped);
 value training_workload(const metric_row& report);
 value checkpoint_workload(const checkpoint_row& row);
 /// The map of metrics as it was reported; {} where its bytes do not decode.

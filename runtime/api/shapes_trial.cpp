@@ -5,6 +5,7 @@
 #include "runtime/api/log_shape.hpp"
 #include "runtime/api/shapes.hpp"
 #include "storage/keys.hpp"
+#include "storage/rollback.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -50,13 +51,16 @@ result<std::optional<metric_row>> validation_at(const trial_row& of, std::int64_
       auto whole = report ? whole_step(std::move(*report), of, storage) : report;
       return whole ? result<std::optional<metric_row>>(std::move(*whole)) : whole.error();
     }
+  auto gone = storage::rollback_of(of, storage);
+  if (!gone)
+    return gone.error();
   std::optional<metric_row> found;
   for (std::uint64_t after = 0;;) {
     auto some = storage.metrics(of.id, after, 1000, "validation");
     if (!some)
       return some.error();
     for (auto& report : *some)
-      if (report.steps == steps && !archived(report, of.runs)) {
+      if (report.steps == steps && !gone->archives(report)) {
         if (found && of_one_step(*found, report))
           join_step(*found, report);
         else
@@ -166,21 +170,18 @@ value checkpoint_workload(const checkpoint_row& row) {
           {"resources", sizes(row.saved)},   {"metadata", metadata_of(row.saved)}};
 }
 
-value metric_report_shape(const metric_row& report, const trial_row& of, bool wrapped) {
+value metric_report_shape(const metric_row& report, trial_id of, bool archived, bool wrapped) {
   value metrics = reported(report);
   if (wrapped)
     metrics = report.group == "validation"
                 ? value{{"validation_metrics", std::move(metrics)}}
                 : value{{"avg_metrics", std::move(metrics)}, {"batch_metrics", reported_batches(report)}};
-  value x = {{"group", report.group},
-             {"totalBatches", report.steps},
-             {"trialRunId", report.run.value},
-             {"endTime", to_rfc3339(report.at)},
-             {"archived", archived(report, of.runs)},
-             {"metrics", std::move(metrics)}};
+  value x = {{"group", report.group},          {"totalBatches", report.steps},
+             {"trialRunId", report.run.value}, {"endTime", to_rfc3339(report.at)},
+             {"archived", archived},           {"metrics", std::move(metrics)}};
   x[wrapped ? "id" : "row"] = report.row;
   if (wrapped)
-    x["trialId"] = of.id.value;
+    x["trialId"] = of.value;
   return x;
 }
 

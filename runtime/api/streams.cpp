@@ -5,6 +5,7 @@
 #include "runtime/api/line_pattern.hpp"
 #include "runtime/api/listing.hpp"
 #include "runtime/api/log_shape.hpp"
+#include "runtime/api/series_columns.hpp"
 #include "runtime/api/shapes.hpp"
 
 #include <algorithm>
@@ -217,12 +218,15 @@ public:
       auto trial = storage_->trial(what_.trials[index_]);
       if (!trial)
         return failed(trial.error());
+      auto gone = what_.columns->rollback(*trial, *storage_);
+      if (!gone)
+        return failed(gone.error());
       for (bool more = true; more;) {
         const auto want = what_.limit == 0 ? batch : std::min<std::uint64_t>(batch, what_.limit - sent_);
         auto rows = storage_->metrics(trial->id, after_, want, what_.group);
         if (!rows)
           return failed(rows.error());
-        add(*rows, *trial, out.bytes);
+        add(*rows, trial->id, **gone, out.bytes);
         more = rows->size() == want && !(what_.limit != 0 && sent_ >= what_.limit);
         if (more && out.bytes.size() >= batch_bytes)
           return out;
@@ -238,6 +242,7 @@ public:
 
 private:
   bool array() const { return what_.as == metric_request::form::array; }
+  bool in_batches() const { return what_.as == metric_request::form::lines_of_batches; }
 
   /// The end of the body after an error. A reader of lines gets a line with the error; a reader of an array
   /// notices the missing end.
@@ -247,20 +252,23 @@ private:
     return piece{.bytes = stream_error_line(why), .last = true, .pause = {}};
   }
 
-  void add(const std::vector<metric_row>& rows, const trial_row& trial, std::string& out) {
+  void add(const std::vector<metric_row>& rows, trial_id trial, const storage::rollback& gone,
+           std::string& out) {
     value list = value::array();
     std::vector<metric_row> steps;
     for (const auto& row : rows) {
       after_ = row.row;
       ++sent_;
+      if (in_batches() && gone.archives(row))
+        continue;
       if (!steps.empty() && of_one_step(steps.back(), row))
         join_step(steps.back(), row);
       else
         steps.push_back(row);
     }
     for (const auto& row : steps) {
-      auto shape = metric_report_shape(row, trial, what_.as == metric_request::form::lines_of_batches);
-      if (what_.as == metric_request::form::lines_of_batches)
+      auto shape = metric_report_shape(row, trial, gone.archives(row), in_batches());
+      if (in_batches())
         list.push_back(std::move(shape));
       else if (array())
         out += (std::exchange(some_, true) ? ",\n" : "") + to_json(shape);

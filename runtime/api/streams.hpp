@@ -36,12 +36,14 @@ std::unique_ptr<body_stream> log_stream(std::shared_ptr<storage::reader> storage
 std::unique_ptr<body_stream> log_field_stream(std::shared_ptr<storage::reader> storage, task_id of,
                                               bool follow);
 
+/// As lines of batches, for the stock client, archived reports are left out; the other forms mark them.
 struct metric_request {
   std::vector<trial_id> trials;
   std::string group;                  ///< group of the metrics; empty: all
   std::uint64_t after = 0, limit = 0; ///< in rows; a limit of 0: all
   enum class form { lines_of_batches, array, lines } as = form::array;
   bool follow = false;
+  std::shared_ptr<series_columns> columns;
 };
 std::unique_ptr<body_stream> metric_stream(std::shared_ptr<storage::reader> storage, metric_request what);
 

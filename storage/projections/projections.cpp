@@ -144,11 +144,11 @@ bool better(double metric, double best, bool none_yet, bool smaller_is_better) {
 
 tables::tables(row_source from)
     : source(std::move(from)), experiments('C', source), experiment_states('E', source), trials('H', source),
-      trial_states('T', source), checkpoints('P', source), tasks('A', source), made_tasks('B', source),
-      task_states('Y', source), users('U', source), tokens('R', source), configurations('O', source),
-      settings('S', source), workspaces('W', source), projects('J', source), numbered('N', source),
-      templates('Q', source), models('M', source), versions('V', source), described('D', source),
-      records('Z', source) {}
+      trial_states('T', source), former('G', source), checkpoints('P', source), tasks('A', source),
+      made_tasks('B', source), task_states('Y', source), users('U', source), tokens('R', source),
+      configurations('O', source), settings('S', source), workspaces('W', source), projects('J', source),
+      numbered('N', source), templates('Q', source), models('M', source), versions('V', source),
+      described('D', source), records('Z', source) {}
 
 std::string version_key(model_id model, std::uint64_t version) {
   char key[34];
@@ -162,6 +162,7 @@ void tables::write(batch& into) {
   experiment_states.write(into);
   trials.write(into);
   trial_states.write(into);
+  former.write(into);
   checkpoints.write(into);
   tasks.write(into);
   made_tasks.write(into);
@@ -187,6 +188,7 @@ void tables::settle() {
   experiment_states.settle();
   trials.settle();
   trial_states.settle();
+  former.settle();
   checkpoints.settle();
   tasks.settle();
   made_tasks.settle();
@@ -211,6 +213,7 @@ void tables::forget(std::size_t limit) {
   experiment_states.forget(limit);
   trials.forget(limit);
   trial_states.forget(limit);
+  former.forget(limit);
   checkpoints.forget(limit);
   tasks.forget(limit);
   made_tasks.forget(limit);
@@ -225,8 +228,8 @@ void tables::forget(std::size_t limit) {
 std::optional<error> tables::fault() const {
   for (const auto* f :
        {&experiments.fault(), &experiment_states.fault(), &trials.fault(), &trial_states.fault(),
-        &checkpoints.fault(), &tasks.fault(), &made_tasks.fault(), &task_states.fault(), &users.fault(),
-        &tokens.fault(), &configurations.fault(), &settings.fault(), &numbered.fault()})
+        &former.fault(), &checkpoints.fault(), &tasks.fault(), &made_tasks.fault(), &task_states.fault(),
+        &users.fault(), &tokens.fault(), &configurations.fault(), &settings.fault(), &numbered.fault()})
     if (*f)
       return *f;
   return std::nullopt;

@@ -9,7 +9,7 @@ namespace troupe::storage::projections {
 
 /// The version of the folds' meaning. A database that another version has folded is folded anew when it is
 /// opened.
-inline constexpr std::uint64_t version = 12;
+inline constexpr std::uint64_t version = 13;
 
 struct experiment_constant {
   experiment_id id;
@@ -88,6 +88,13 @@ struct trial_changing {
                        heard, number, archived, deletion, stuck)
 };
 
+/// What a trial's best and latest validations were before one of its validations: they are the best and the
+/// latest again once a later run trains the steps of that one again.
+struct former_validations {
+  validation_row latest, best;
+  MSGPACK_DEFINE_ARRAY(latest, best)
+};
+
 /// The changing part of a task that is not a trial; its task_created holds the rest.
 struct task_changing {
   task_state state = task_state::active;
@@ -157,6 +164,7 @@ struct tables {
   table<experiment_id, experiment_changing> experiment_states;
   table<trial_id, trial_constant> trials;
   table<trial_id, trial_changing> trial_states;
+  table<std::string, former_validations> former; ///< by the numbers of the trial and of the report
   table<std::string, checkpoint_entry> checkpoints;
   table<task_id, task_row> tasks;
   table<task_id, task_created> made_tasks; ///< only tasks that are not trials

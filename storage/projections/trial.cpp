@@ -35,6 +35,20 @@ std::optional<double> named_metric(const experiment_constant& experiment, const 
   return found == metrics.end() ? std::nullopt : number_in(*found);
 }
 
+/// Takes back validations that are archived now. Reports of training are not in facts: what only they archive
+/// stays until the run's first validation.
+template <class Archived>
+void roll_back(trial_changing& row, trial_id trial, tables& rows, const Archived& archived) {
+  const auto step_back = [&](validation_row& to, validation_row former_validations::*which) {
+    while (to.row != 0 && archived(to)) {
+      const auto* before = rows.former.find(keys::two(trial.value, to.row));
+      to = before ? before->*which : validation_row{};
+    }
+  };
+  step_back(row.latest, &former_validations::latest);
+  step_back(row.best, &former_validations::best);
+}
+
 void validated(const search_stepped& x, const subject& of, tables& rows) {
   auto* row = rows.trial_states.change(x.trial);
   const auto* experiment = rows.experiments.find(of.experiment);
@@ -42,19 +56,21 @@ void validated(const search_stepped& x, const subject& of, tables& rows) {
     return;
   constexpr auto none = std::numeric_limits<double>::quiet_NaN();
   const auto metric = named_metric(*experiment, "metric", x.metrics);
+  const auto by = row->runs.empty() ? run_id{} : row->runs.back().run;
+  roll_back(*row, x.trial, rows,
+            [&](const validation_row& known) { return known.run < by && known.steps >= x.steps; });
+  if (row->latest.row != 0 && row->latest.row < x.row)
+    rows.former.make(keys::two(x.trial.value, x.row)) = {row->latest, row->best};
   row->latest = {x.row,
                  x.steps,
                  metric.value_or(none),
                  x.at,
-                 row->runs.empty() ? run_id{} : row->runs.back().run,
+                 by,
                  named_metric(*experiment, "time_metric", x.metrics).value_or(none),
                  metric.has_value()};
   if (!metric)
     return;
-  // A restarted run trains the same steps again and reports the same result again. The newer report then
-  // counts, because the older one is archived.
-  bool again = row->best.row && *metric == row->best.metric && x.steps == row->best.steps;
-  if (again || better(*metric, row->best.metric, !row->best.row, experiment->smaller_is_better))
+  if (better(*metric, row->best.metric, !row->best.row, experiment->smaller_is_better))
     row->best = row->latest;
 }
 
@@ -114,6 +130,12 @@ void on(const run_started& x, const subject& of, tables& rows) {
   run.started = x.at;
   run.from_checkpoint = x.from_checkpoint;
   run.from_steps = x.from_steps;
+  roll_back(*row, of.trial(), rows, [&](const validation_row& known) {
+    metric_row report;
+    report.steps = known.steps;
+    report.run = known.run;
+    return archived(report, row->runs);
+  });
 }
 
 void on(const checkpoint_recorded& x, const subject& of, tables& rows) {

@@ -211,6 +211,34 @@ def test_bad_input_is_refused_with_its_place(cluster, user):
     refused("state", user_patch_of(mine.id), "STATE_PAUSED")
 
 
+def test_a_process_that_goes_on_without_a_checkpoint_keeps_its_curve(cluster, user):
+    config = json.dumps({"name": "curve", "searcher": {"name": "single", "metric": "loss"}})
+    outside = b.post_CreateExperiment(user, body=b.v1CreateExperimentRequest(config=config, unmanaged=True)).experiment.id
+    trial = b.post_CreateTrial(user, body=b.v1CreateTrialRequest(experimentId=outside, hparams={}, unmanaged=True)).trial.id
+
+    def run(number, *steps):
+        b.post_StartTrial(user, trialId=trial, body=b.v1StartTrialRequest(trialId=trial, resume=number > 1))
+        for step in steps:
+            b.post_ReportTrialMetrics(user, metrics_trialId=trial, body=b.v1ReportTrialMetricsRequest(group="validation", metrics=b.v1TrialMetrics(
+                trialId=trial, trialRunId=number, stepsCompleted=step, metrics=b.v1Metrics(avgMetrics={"loss": 1 / step}))))
+
+    def told():
+        steps = [one.totalBatches for part in b.get_GetValidationMetrics(user, trialIds=[trial]) for one in part.metrics]
+        patched = user.patch(f"api/v1/trials/{trial}", json={"trialId": trial}).json()["trial"]
+        assert patched["summaryMetrics"]["validation_metrics"]["loss"]["count"] == len(steps)
+        return steps, (patched["bestValidation"] or {}).get("totalBatches"), patched["totalBatchesProcessed"]
+
+    run(1, 1, 2, 3)
+    run(2)
+    wait_for(lambda: told() == ([1, 2, 3], 3, 3), 30, what=told)
+    for step in (4, 5):
+        b.post_ReportTrialMetrics(user, metrics_trialId=trial, body=b.v1ReportTrialMetricsRequest(group="validation", metrics=b.v1TrialMetrics(
+            trialId=trial, trialRunId=2, stepsCompleted=step, metrics=b.v1Metrics(avgMetrics={"loss": 1 / step}))))
+    wait_for(lambda: told() == ([1, 2, 3, 4, 5], 5, 5), 30, what=told)
+    run(3, 2)  # It begins again below.
+    wait_for(lambda: told() == ([1, 2], 2, 2), 30, what=told)
+
+
 def user_patch_of(trial):
     return lambda session, state: session.patch(f"api/v1/trials/{trial}", json={"trialId": trial, "state": state})
 

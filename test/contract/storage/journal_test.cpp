@@ -1025,6 +1025,15 @@ TEST_P(Journal, KnowsHowFarTheNewestReportOfATrialIs) {
   commit();
   w->reopen();
   EXPECT_EQ(r()->trial({1})->reported_steps, 51);
+  auto lower = reports({{1}, {2}}, 2, 2, "validation"); // a validation of fewer steps takes none away
+  lower.reports[0].steps = 60;
+  lower.reports[1].steps = 55;
+  ASSERT_TRUE(j().report(lower));
+  auto without = reports({{1}, {2}}, 4, 1, "inference");
+  without.reports[0].steps = 0;
+  ASSERT_TRUE(j().report(without));
+  commit();
+  EXPECT_EQ(r()->trial({1})->reported_steps, 60);
   EXPECT_TRUE(j().erase_log(trial_id{1}, true));
   commit();
   EXPECT_EQ(r()->trial({1})->reported_steps, 0);

@@ -8,9 +8,11 @@
 #include "runtime/api/series_columns.hpp"
 
 #include <cmath>
+#include <functional>
 #include <gmock/gmock.h>
 #include <limits>
 #include <random>
+#include <sstream>
 
 namespace troupe::api {
 namespace {
@@ -313,6 +315,99 @@ TEST(Metrics, ASummaryCountsAStepOnce) {
   for (int i = 0; i < 2; ++i) // a report without a step is of step 0
     report(*t.reader, 13, "other", 0, {{"loss", 1}}, 2);
   EXPECT_EQ(asked(t, "/api/v1/trials/13")["trial"]["summaryMetrics"]["other"]["loss"]["count"], 2);
+}
+
+TEST(Metrics, ASummaryTellsALastNumberThatIsNotFinite) {
+  table t;
+  report(*t.reader, 13, "validation", 1, {{"acc", 0.5}, {"worst", "-Infinity"}});
+  report(*t.reader, 13, "validation", 2, {{"acc", "NaN"}});
+  const auto got = asked(t, "/api/v1/trials/13")["trial"]["summaryMetrics"]["validation_metrics"];
+  EXPECT_EQ(got["acc"]["last"], "NaN");
+  EXPECT_EQ(got["acc"]["max"], 0.5);
+  EXPECT_EQ(got["worst"]["last"], "-Infinity");
+  EXPECT_FALSE(got["worst"].contains("max"));
+}
+
+/// A trial's reports as each of their readers tells them: "1 2 3", the steps of those that count.
+struct told_steps {
+  table& t;
+  std::string of(const std::string& target, const std::function<void(const value&, value&)>& take) {
+    value steps = value::array();
+    auto got = t.ask("GET", target, t.user());
+    EXPECT_EQ(got.status, 200u) << got.body;
+    std::istringstream lines(got.body);
+    for (std::string line; std::getline(lines, line);)
+      take(*parse_json(line), steps);
+    return steps.dump();
+  }
+  std::string lines(const std::string& group) {
+    return of("/api/v1/trials/metrics/trial_metrics?trialIds=13&group=" + group,
+              [](const value& line, value& steps) {
+                for (const auto& one : line["result"]["metrics"])
+                  steps.push_back(one["totalBatches"]);
+              });
+  }
+  std::string workloads(const std::string& group) {
+    return of("/api/v1/trials/13/workloads?group=" + group, [&](const value& all, value& steps) {
+      for (const auto& one : all["workloads"])
+        if (one.contains(group))
+          steps.push_back(one[group]["totalBatches"]);
+    });
+  }
+  std::string series(const std::string& group) {
+    return of("/troupe/v1/series?trials=13&group=" + group + "&metric=loss",
+              [](const value& all, value& steps) {
+                for (const auto& x : all["series"][0]["x"])
+                  steps.push_back(x.get<int>());
+              });
+  }
+  value count(const std::string& key) {
+    return asked(t, "/api/v1/trials/13")["trial"]["summaryMetrics"][key]["loss"]["count"];
+  }
+};
+
+TEST(Rollback, IsOneRuleForAllReaders) {
+  table t;
+  told_steps told{t};
+  auto& runs = t.reader->trial_rows[13].runs;
+  runs = {{.run = {1}, .started = t0, .ended = t0 + 5s}};
+  const auto both = [&](int step, std::uint32_t run) {
+    report(*t.reader, 13, "training", step, {{"loss", step}}, run);
+    report(*t.reader, 13, "validation", step, {{"loss", step}}, run);
+  };
+  const auto expect = [&](const std::string& training, const std::string& validation, std::size_t count,
+                          const char* when) {
+    for (const auto& [group, steps] : {std::pair{"training", training}, {"validation", validation}}) {
+      EXPECT_EQ(told.lines(group), steps) << when;
+      EXPECT_EQ(told.workloads(group), steps) << when;
+      EXPECT_EQ(told.series(group), steps) << when;
+    }
+    EXPECT_EQ(told.count("validation_metrics"), count) << when;
+  };
+  for (int step = 1; step <= 4; ++step)
+    both(step, 1);
+  expect("[1,2,3,4]", "[1,2,3,4]", 4, "of the first run");
+  runs.push_back({.run = {2}, .started = t0 + 9s, .from_checkpoint = "c", .from_steps = 2});
+  expect("[1,2]", "[1,2]", 2, "it started from step 2");
+  report(*t.reader, 13, "validation", 2, {{"loss", 9}}, 2);
+  expect("[1,2]", "[1,2]", 2, "the same step again, in one group");
+  both(3, 2);
+  expect("[1,2,3]", "[1,2,3]", 3, "of both runs");
+  runs.push_back({.run = {3}, .started = t0 + 20s});
+  expect("[1,2,3]", "[1,2,3]", 3, "it started from no checkpoint, and has reported nothing");
+  report(*t.reader, 13, "other", 0, {{"loss", 1}}, 3);
+  report(*t.reader, 13, "system", 0, {{"cpu_percent", 1}}, 3);
+  expect("[1,2,3]", "[1,2,3]", 3, "what has no step archives nothing");
+  both(5, 3);
+  expect("[1,2,3,5]", "[1,2,3,5]", 4, "it went on");
+  runs.push_back({.run = {4}, .started = t0 + 30s});
+  report(*t.reader, 13, "training", 2, {{"loss", 1}}, 4);
+  expect("[1,2]", "[1,2]", 2, "above it, all groups; at it, its own");
+  const auto own = asked(t, "/troupe/v1/trials/13/metrics?group=training");
+  value marks = value::array();
+  for (const auto& one : own)
+    marks.push_back(one["archived"]);
+  EXPECT_EQ(marks, value({false, true, true, true, true, true, false})) << "its own form marks them";
 }
 
 TEST(Metrics, ASummaryTellsTheTypeAndTheLastOfAllElse) {

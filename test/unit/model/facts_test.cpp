@@ -31,6 +31,8 @@ TEST(Rows, ArchiveWhatALaterRunTrainsAgain) {
   EXPECT_FALSE(archived({.steps = 4, .run = {1}}, runs));
   EXPECT_TRUE(archived({.steps = 5, .run = {1}}, runs));
   EXPECT_FALSE(archived({.steps = 5, .run = {2}}, runs));
+  runs[1].from_steps = 0;
+  EXPECT_FALSE(archived({.steps = 5, .run = {1}}, runs)) << "it started from no checkpoint";
 }
 
 } // namespace

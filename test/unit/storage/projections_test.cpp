@@ -208,6 +208,31 @@ TEST(TrialRow, PointsAtTheNewerReportOfTheSameResult) {
   EXPECT_EQ(f.trial().best.row, 2u) << "other steps: the first stays";
 }
 
+TEST(TrialRow, GoesBackToTheValidationsThatALaterRunDoesNotTrainAgain) {
+  folded f;
+  const auto known = [&] { return std::pair{f.trial().best.row, f.trial().latest.row}; };
+  using rows = std::pair<std::uint64_t, std::uint64_t>;
+  f.say("trial/7", started);
+  const double losses[] = {0.5, 0.7, 0.3, 0.2};
+  for (std::uint64_t row = 1; row <= 4; ++row)
+    f.validate({7}, row, static_cast<std::int64_t>(row) * 10, value{{"loss", losses[row - 1]}});
+  EXPECT_EQ(known(), (rows{4, 4}));
+  f.say("trial/7", run_started{t0, {2}, "u1", 20});
+  EXPECT_EQ(known(), (rows{1, 2})) << "those above its checkpoint are archived";
+  f.validate({7}, 5, 20, value{{"loss", 0.6}}); // as perform_initial_validation does
+  EXPECT_EQ(known(), (rows{1, 5}));
+  f.say("trial/7", run_started{t0, {3}, "", 0});
+  EXPECT_EQ(known(), (rows{1, 5})) << "a run without a checkpoint archives what it repeats";
+  f.validate({7}, 6, 30, value{{"loss", 0.4}});
+  EXPECT_EQ(known(), (rows{6, 6}));
+  f.say("trial/7", run_started{t0, {4}, "", 0});
+  f.validate({7}, 7, 5, value{{"loss", 0.9}});
+  EXPECT_EQ(known(), (rows{7, 7})) << "none of the steps before it is left";
+  f.validate({7}, 7, 5, value{{"loss", 0.9}});
+  f.say("trial/7", run_started{t0, {5}, "u0", 1});
+  EXPECT_EQ(known(), (rows{0, 0})) << "and a fact that is said again is no loop";
+}
+
 TEST(TrialRow, CountsRunsRestartsAndCheckpointsOnce) {
   folded f;
   f.say("trial/7", started);
