@@ -201,6 +201,11 @@ def test_a_bound_pool_is_seen_from_its_workspaces(cluster, hidden):
                        (f"/troupe/v1/experiments/{made['id']}/resources", {"pool": "hush-pool"})):
         status, said = cluster.ask("admin", path, body)
         assert status == 400 and "resource pool 'hush-pool' is not available in its workspace" in said, (path, status, said)
+    for key in ("defaultComputePool", "defaultAuxPool"):
+        other = json.loads(cluster.ask("admin", "/api/v1/workspaces", {"name": "of-" + key})[1])["workspace"]["id"]
+        status, said = cluster.ask("admin", f"/api/v1/workspaces/{other}", {key: "hush-pool"}, "PATCH")
+        assert status == 400 and "resource pool 'hush-pool' is not available in workspace" in said, (status, said)
+        cluster.ask("admin", f"/api/v1/workspaces/{other}", None, "DELETE")
     cluster.ask("admin", f"/api/v1/experiments/{made['id']}/kill", None, "POST")
 
 
