@@ -23,6 +23,7 @@ void matched_policies::replay(const log_policy_matched& fact) {
 
 void matched_policies::forget_matches() {
   matched_.clear();
+  not_agents_.clear();
   no_retry_.clear();
 }
 

@@ -30,8 +30,8 @@ public:
   /// The fact of a match; nothing where the match is a repeat.
   std::optional<log_policy_matched> news(const log_matched& ev, time_point now) const;
   void replay(const log_policy_matched& fact);
-  /// To be called when a trial that has ended runs again: patterns may match again. Excluded agents stay
-  /// excluded.
+  /// To be called when a trial that has ended runs again, which it does as another task: patterns may match
+  /// again, and no agent is excluded until one does.
   void forget_matches();
 
   /// The line that says that an agent is avoided, to be called after `replay` of the fact; nothing where the

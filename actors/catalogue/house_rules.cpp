@@ -274,10 +274,10 @@ result<void> house_rules::check_change(workspace_id in, const commands::experime
 
 house_rules::decided house_rules::bind(const commands::pool_bind& wanted, const std::string& by,
                                        time_point now) {
-  auto at = bindings_.find(wanted.pool);
+  const auto now_bound = bound_to(wanted.pool);
   auto workspaces = wanted.workspaces;
   if (wanted.how != "all") {
-    workspaces = at == bindings_.end() ? std::vector<workspace_id>{} : at->second.workspaces;
+    workspaces = now_bound;
     for (const auto id : wanted.workspaces) {
       std::erase(workspaces, id);
       if (wanted.how == "add")
@@ -288,21 +288,14 @@ house_rules::decided house_rules::bind(const commands::pool_bind& wanted, const 
   workspaces.erase(std::unique(workspaces.begin(), workspaces.end()), workspaces.end());
   if (workspaces.size() > 10'000)
     return error{errc::invalid, "a pool is bound to at most 10000 workspaces"};
-  if (at == bindings_.end() ? workspaces.empty() : at->second.workspaces == workspaces)
+  if (workspaces == now_bound)
     return std::vector<rule_fact>{};
   return std::vector{note(pool_bound{now, by, wanted.pool, std::move(workspaces)})};
 }
 
-bool house_rules::is_bound(const std::string& pool) const {
+std::vector<workspace_id> house_rules::bound_to(const std::string& pool) const {
   auto at = bindings_.find(pool);
-  return at != bindings_.end() && !at->second.workspaces.empty();
-}
-
-bool house_rules::may_use(const std::string& pool, workspace_id in) const {
-  if (!is_bound(pool))
-    return true;
-  const auto& to = bindings_.at(pool).workspaces;
-  return std::find(to.begin(), to.end(), in) != to.end();
+  return at == bindings_.end() ? std::vector<workspace_id>{} : at->second.workspaces;
 }
 
 house_rules::decided house_rules::make(const commands::webhook_create& wanted, const std::string& by,

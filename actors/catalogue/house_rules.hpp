@@ -43,10 +43,9 @@ public:
   /// Null where there are none.
   value constraints_of(workspace_id in, const char* kind = "EXPERIMENT") const;
   const std::map<webhook_id, webhook_changed>& webhooks() const { return webhooks_; }
-  /// Whether the API binds the pool to any workspace.
-  bool is_bound(const std::string& pool) const;
-  /// Whether the bindings of the API let work of the workspace use the pool.
-  bool may_use(const std::string& pool, workspace_id in) const;
+  /// The workspaces to which the API has bound the pool, deleted ones included, which this machine does not
+  /// know of.
+  std::vector<workspace_id> bound_to(const std::string& pool) const;
 
   void replay(const rule_fact& fact);
   void replay(const cluster_fact& fact);

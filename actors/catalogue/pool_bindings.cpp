@@ -9,15 +9,19 @@ namespace troupe {
 
 bool may_use(const house_rules& rules, const places& where, const value& cluster, const std::string& pool,
              workspace_id in) {
+  auto bound = rules.bound_to(pool);
+  std::erase_if(bound,
+                [&](workspace_id id) { return !where.knows(id); }); // a deleted workspace binds no pool
+  const bool bound_here = std::find(bound.begin(), bound.end(), in) != bound.end();
   const auto names = config::workspaces_of_pool(cluster, pool);
   if (names.empty())
-    return rules.may_use(pool, in);
+    return bound.empty() || bound_here;
   if (const auto at = where.workspaces().find(in);
       at != where.workspaces().end() && std::any_of(names.begin(), names.end(), [&](const auto& name) {
         return case_folded(name) == case_folded(at->second.name);
       }))
     return true;
-  return rules.is_bound(pool) && rules.may_use(pool, in);
+  return bound_here;
 }
 
 std::vector<std::string> unknown_workspaces(const value& cluster, const places& where) {

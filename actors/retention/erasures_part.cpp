@@ -8,6 +8,7 @@
 #include "storage/checkpoints/checkpoint_store.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include <caf/all.hpp>
 
@@ -144,6 +145,18 @@ result<std::vector<removal_piece>> erasures::pieces_of(const checkpoint_files_re
                                                        const experiment_row& experiment,
                                                        const std::vector<trial_row>& trials) const {
   std::vector<removal_piece> out;
+  const auto store_now = checkpoint_store_of(experiment.config, peers_.checkpoint_dir);
+  std::set<std::string> folders{store_now ? folder_of_store(*store_now) : peers_.checkpoint_dir};
+  // A continuation may have changed the storage. What ran before wrote its event files beside its
+  // checkpoints.
+  for (const auto& trial : trials) {
+    auto saved = peers_.reads->checkpoints(trial.id);
+    if (!saved)
+      return saved.error();
+    for (const auto& row : *saved)
+      if (removable(row.saved))
+        folders.insert(folder_of_store(place_of(row.saved).store));
+  }
   if (order.cause == collected_by::deletion || order.cause == collected_by::trial) {
     auto policy = retention_of(experiment.config);
     // Before a collection began, all was found here. Since then files of it may have been removed.
@@ -164,23 +177,22 @@ result<std::vector<removal_piece>> erasures::pieces_of(const checkpoint_files_re
       }
     }
   }
-  if (auto boards = tensorboards_of(experiment, order.trial); boards && is_there(*boards))
-    out.push_back(std::move(*boards));
+  for (const auto& folder : folders)
+    if (auto boards = tensorboards_in(folder, experiment.id, order.trial); boards && is_there(*boards))
+      out.push_back(std::move(*boards));
   return out;
 }
 
-/// The TensorBoard files, which lie beside the checkpoints, where the stock client puts them. `trial`: the
+/// The TensorBoard files beside the checkpoints in `folder`, where the stock client puts them. `trial`: the
 /// trial whose files are meant; 0: all trials.
-std::optional<removal_piece> erasures::tensorboards_of(const experiment_row& experiment,
+std::optional<removal_piece> erasures::tensorboards_in(const std::string& folder, experiment_id of,
                                                        trial_id trial) const {
-  const auto store = checkpoint_store_of(experiment.config, peers_.checkpoint_dir);
-  const auto folder = store ? folder_of_store(*store) : peers_.checkpoint_dir;
   if (folder.empty() || peers_.cluster_id.empty())
     return std::nullopt;
   const auto all = "directory:" + folder + "/" + peers_.cluster_id + "/tensorboard/experiment";
   if (trial)
-    return removal_piece{{}, all + "/" + to_string(experiment.id) + "/trial", to_string(trial)};
-  return removal_piece{{}, all, to_string(experiment.id)};
+    return removal_piece{{}, all + "/" + to_string(of) + "/trial", to_string(trial)};
+  return removal_piece{{}, all, to_string(of)};
 }
 
 /// The files that are noted as removed and still exist.

@@ -42,7 +42,8 @@ private:
   result<std::vector<removal_piece>> pieces_of(const checkpoint_files_removed& order,
                                                const experiment_row& experiment,
                                                const std::vector<trial_row>& trials) const;
-  std::optional<removal_piece> tensorboards_of(const experiment_row& experiment, trial_id trial) const;
+  std::optional<removal_piece> tensorboards_in(const std::string& folder, experiment_id of,
+                                               trial_id trial) const;
   result<std::vector<removal_piece>> pieces_asked_for(const checkpoint_files_removed& order) const;
   void make_remover(std::size_t i);
   void remove_some(const work_ptr& work);

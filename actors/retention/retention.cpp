@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 namespace troupe {
 namespace {
@@ -75,7 +76,11 @@ std::vector<std::string> superfluous(const retention_policy& policy, bool smalle
   return out;
 }
 
-time_point sweep_due(std::string_view source, time_point ended) {
+time_point sweep_due(std::string_view source, const retention_policy& policy, time_point ended) {
+  const retention_policy usual;
+  if (std::tie(policy.experiment_best, policy.trial_best, policy.trial_latest) !=
+      std::tie(usual.experiment_best, usual.trial_best, usual.trial_latest))
+    return ended;
   for (auto key : {"save_experiment_best", "save_trial_best", "save_trial_latest"})
     if (source.find(key) != std::string_view::npos)
       return ended;

@@ -36,9 +36,10 @@ std::vector<std::string> superfluous(const retention_policy& policy, bool smalle
                                      const std::vector<checkpoint_standing>& all);
 
 /// When the superfluous checkpoints of an experiment that ended at `ended` are removed: at once if the
-/// submitted `source` says how many checkpoints are kept. With the default numbers, they are removed an hour
-/// later, so that a user who waited for the end still finds all of them.
-time_point sweep_due(std::string_view source, time_point ended);
+/// submitted `source` says how many checkpoints are kept, or if `policy`, which a template, the cluster file
+/// or a later change may have set, differs from the default numbers. With the default numbers, they are
+/// removed an hour later, so that a user who waited for the end still finds all of them.
+time_point sweep_due(std::string_view source, const retention_policy& policy, time_point ended);
 
 /// Days after a trial's end for which its log is kept, as somebody set it for the trial, for its experiment,
 /// or in the configuration; -1: for ever; none: nobody set it. `changes` as below.

@@ -136,7 +136,8 @@ private:
 
   time_point due(experiment_id id) const {
     auto row = peers_.reads->experiment(id);
-    return row && terminal(row->state) ? sweep_due(row->source, row->ended) : time_point{};
+    return row && terminal(row->state) ? sweep_due(row->source, retention_of(row->config), row->ended)
+                                       : time_point{};
   }
 
   void run(const plan_sweep& x) {

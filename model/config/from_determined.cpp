@@ -121,7 +121,9 @@ private:
       if (e.what.is(kind::null))
         continue;
       if (const auto* why = found(contradictions, inner)) {
-        if (!(e.what.is(kind::list) && e.what.items.empty()))
+        const bool empty =
+          (e.what.is(kind::list) && e.what.items.empty()) || (e.what.is(kind::string) && e.what.text.empty());
+        if (!empty)
           faults.push_back({file_, e.at.line, e.at.column, name, why->why, why->mend});
         continue;
       }

@@ -466,20 +466,24 @@ bool shows_pool(const viewer& by, const storage::reader& all, const std::string&
     return false;
   const auto names =
     *cluster ? config::workspaces_of_pool((*cluster)->configuration, pool) : std::vector<std::string>{};
-  bool is_bound = !names.empty();
   std::set<workspace_id> ids;
   for (const auto& one : *bound)
-    if (one.pool == pool && !one.workspaces.empty()) {
-      is_bound = true;
+    if (one.pool == pool)
       ids.insert(one.workspaces.begin(), one.workspaces.end());
-    }
-  if (!is_bound)
+  if (names.empty() && ids.empty())
     return true;
   const auto workspaces = all.workspaces();
-  return workspaces && std::any_of(workspaces->begin(), workspaces->end(), [&](const workspace_changed& one) {
-           return (ids.contains(one.id) || std::find(names.begin(), names.end(), one.name) != names.end()) &&
-                  by.may(permission::view_workspace, one.id);
-         });
+  if (!workspaces)
+    return false;
+  bool is_bound = !names.empty(); // a workspace that was deleted binds no pool
+  for (const auto& one : *workspaces) {
+    const bool by_api = ids.contains(one.id);
+    is_bound = is_bound || by_api;
+    if ((by_api || std::find(names.begin(), names.end(), one.name) != names.end()) &&
+        by.may(permission::view_workspace, one.id))
+      return true;
+  }
+  return !is_bound;
 }
 
 result<void> guard::check(const principal& who, const std::string& command, const value& fields) const {

@@ -5,6 +5,7 @@
 #include "runtime/api/feed.hpp"
 #include "runtime/api/log_shape.hpp"
 #include "runtime/api/place_shapes.hpp"
+#include "runtime/api/seen_totals.hpp"
 #include "runtime/api/series_columns.hpp"
 #include "runtime/api/veil.hpp"
 #include "storage/trial_watch.hpp"
@@ -328,7 +329,12 @@ private:
       };
     };
     auto& cluster = parts_->cluster;
-    cluster.order(who_, commands::status{}, into("status", [](value x) { return x; }));
+    cluster.order(who_, commands::status{}, into("status", [parts = parts_](value x) {
+                    if (parts->roles && !put_totals_of_cluster(x, *parts->storage))
+                      for (const char* of_all : {"waiting", "experiments_active"})
+                        x[of_all] = 0;
+                    return x;
+                  }));
     cluster.order(who_, commands::agent_list{}, into("agents", [](value x) {
                     value all = value::array();
                     for (const auto& one : x.value("agents", value::array()))

@@ -5,6 +5,7 @@
 #include "runtime/api/fields.hpp"
 #include "runtime/api/listing.hpp"
 #include "runtime/api/route.hpp"
+#include "runtime/api/seen_totals.hpp"
 #include "runtime/api/shapes.hpp"
 
 namespace troupe::api {
@@ -131,6 +132,15 @@ handler passed_on() {
   };
 }
 
+void status(const call_ptr& c, const reply& back) {
+  command(c, back, commands::status{}, [c](value got) -> result<value> {
+    if (c->by.roles)
+      if (auto fine = put_totals_of_cluster(got, *c->parts->storage); !fine)
+        return fine.error();
+    return camel_keys(got);
+  });
+}
+
 void remove_agent(const call_ptr& c, const reply& back) {
   command(c, back, commands::agent_remove{std::string(c->named("agentId"))},
           [](value) -> result<value> { return value::object(); });
@@ -207,7 +217,7 @@ std::vector<route> cluster_routes() {
     {"GET",
      "/troupe/v1/status",
      {action::view, thing::cluster},
-     passed_on<commands::status>(),
+     status,
      "",
      "Status",
      "Slots, agents and running experiments in numbers."},

@@ -8,6 +8,7 @@
 #include "runtime/api/place_shapes.hpp"
 #include "runtime/api/resource_patch.hpp"
 #include "runtime/api/routes_rule.hpp"
+#include "runtime/api/seen_totals.hpp"
 #include "runtime/api/shapes.hpp"
 #include "runtime/api/usable_pools.hpp"
 
@@ -20,15 +21,21 @@ namespace {
 
 // ---- our own routes
 
-/// The pool without quotas of workspaces that the caller may not see. Jobs of tasks that are not trials get
-/// the task's name.
+/// The pool without quotas of workspaces that the caller may not see, and with totals of what the caller
+/// sees. Jobs of tasks that are not trials get the task's name.
 result<value> shown_pool(const call& c, value pool) {
   if (auto jobs = pool.find("jobs"); jobs != pool.end())
     for (auto& job : *jobs)
       if (is_task_job(experiment_id{job.at("experiment").get<std::uint64_t>()}))
         job["experiment"] = nullptr;
+  if (!c.by.roles)
+    return pool;
+  const auto totals = count_seen(*c.parts->storage);
+  if (!totals)
+    return totals.error();
+  put_totals(pool, *totals);
   auto quotas = pool.find("quotas");
-  if (!c.by.roles || quotas == pool.end())
+  if (quotas == pool.end())
     return pool;
   const auto book = place_book::read(*c.parts->storage);
   if (!book)
@@ -49,7 +56,18 @@ void one_pool(const call_ptr& c, const reply& back) {
   command(c, back, commands::pool_details{std::string(c->named("name"))},
           [c](value pool) { return shown_pool(*c, std::move(pool)); });
 }
-void all_pools(const call_ptr& c, const reply& back) { command(c, back, commands::pool_list{}, as_it_is); }
+void all_pools(const call_ptr& c, const reply& back) {
+  command(c, back, commands::pool_list{}, [c](value got) -> result<value> {
+    if (!c->by.roles)
+      return got;
+    const auto totals = count_seen(*c->parts->storage);
+    if (!totals)
+      return totals.error();
+    for (auto& pool : got.at("pools"))
+      put_totals(pool, *totals);
+    return got;
+  });
+}
 /// The queue; with `at=SEQUENCE` the queue after that fact.
 void queue(const call_ptr& c, const reply& back) {
   if (!c->query.has("at"))

@@ -121,14 +121,17 @@ const storage::reader& everything(const call& c) {
   return c.parts->all ? *c.parts->all->storage : *c.parts->storage;
 }
 
-/// The binding of a pool, including workspaces that the caller may not see.
+/// The binding of a pool to workspaces that are not deleted, including those that the caller may not see.
 result<pool_bound> binding_of(const call& c, const std::string& pool) {
   auto all = records_of<pool_bound>(everything(c), pool);
-  if (!all)
-    return all.error();
-  for (const auto& one : *all)
-    if (one.pool == pool)
-      return one;
+  auto book = place_book::read(everything(c));
+  if (!all || !book)
+    return all ? book.error() : all.error();
+  for (auto& one : *all)
+    if (one.pool == pool) {
+      std::erase_if(one.workspaces, [&](workspace_id id) { return !book->find(id); });
+      return std::move(one);
+    }
   pool_bound none;
   none.pool = pool;
   return none;

@@ -7,6 +7,7 @@
 #include "runtime/api/log_shape.hpp"
 #include "runtime/api/series_columns.hpp"
 #include "runtime/api/shapes.hpp"
+#include "runtime/api/veil.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -25,10 +26,18 @@ class events : public body_stream {
 public:
   events(std::shared_ptr<storage::reader> storage, std::uint64_t after, event_filter keep)
       : storage_(std::move(storage)), after_(after), keep_(std::move(keep)),
-        since_(keep_.since == time_point{} ? std::string() : to_rfc3339(keep_.since)) {}
+        since_(keep_.since == time_point{} ? std::string() : to_rfc3339(keep_.since)),
+        screen_(dynamic_cast<const screen*>(storage_.get())), rights_(screen_ ? screen_->rights() : 0),
+        was_seen_(screen_ && is_seen()) {}
 
   result<piece> next(time_point now) override {
     piece out;
+    if (const auto rights = screen_ ? screen_->rights() : 0; rights != rights_) {
+      rights_ = rights;
+      out.last = was_seen_ && !is_seen();
+      if (out.last)
+        return out;
+    }
     bool more = true;
     for (int i = 0; more && out.bytes.empty(); ++i) {
       if (i == batches_at_once) {
@@ -64,6 +73,24 @@ public:
   }
 
 private:
+  /// Whether the viewer sees the thing that the stream was asked for; true where it is none that has rights.
+  bool is_seen() const {
+    if (keep_.experiment && !storage_->experiment(keep_.experiment))
+      return false;
+    const auto slash = keep_.entity.find('/');
+    if (slash == keep_.entity.npos)
+      return true;
+    const std::string_view kind(keep_.entity.data(), slash);
+    const auto id = keep_.entity.substr(slash + 1);
+    if (kind == "experiment")
+      return bool(storage_->experiment(parse_id<experiment_id>(id)));
+    if (kind == "trial" || kind == "task")
+      return bool(storage_->task(named_task(id)));
+    if (kind == "allocation")
+      return bool(storage_->task(parse_allocation(id).task));
+    return true;
+  }
+
   void add(const storage::committed_fact& one, std::string& out) {
     const bool other_stream = !keep_.entity.empty() && one.entity != keep_.entity;
     if (other_stream && one.entity != cluster_entity)
@@ -95,6 +122,9 @@ private:
   event_filter keep_;
   std::string since_; ///< in the form of times in facts, so that texts can be compared
   std::map<task_id, experiment_id> experiments_;
+  const screen* screen_; ///< null where roles decide nothing
+  std::uint64_t rights_; ///< as of the last look
+  const bool was_seen_;  ///< what the stream was asked for; the stream ends once it is not seen any more
   time_point last_sent_;
   bool said_hello_ = false;
 };

@@ -113,6 +113,9 @@ def test_a_trial_whose_log_policies_leave_no_agent_fails_with_the_reason(lab):
     assert trial["logPolicyMatched"] == "ecc"
     said = lab.cli("trial", "logs", str(trial["id"])).stdout
     assert said.count("therefore will not schedule on") == 2 and "was terminated: no agent is left" in said, said
+    # A continuation is another task: it may use both agents again.
+    lab.cli("experiment", "continue", str(experiment))
+    wait_for(lambda: sorted(lab.placed(trial["id"])) == [["a"], ["a"], ["b"], ["b"]], 60, what=lambda: lab.placed(trial["id"]))
 
 
 def test_a_trial_that_excludes_an_agent_waits_for_one_that_is_away(lab):

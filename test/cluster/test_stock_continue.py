@@ -164,6 +164,22 @@ def test_what_cannot_be_continued_says_why(cluster, user):
     cluster.det("experiment", "kill", str(running))
 
 
+def test_event_files_in_a_former_storage_go_with_the_experiment(cluster, user, tmp_path):
+    experiment, _ = cluster.create(name="moves", hparams="{steps: 5}")
+    cluster.wait(experiment)
+    saved = b.get_GetTrialCheckpoints(user, id=cluster.trial_of(experiment)).checkpoints[0].uuid
+    store = next(cluster.data.rglob(saved)).parent
+    boards = store / b.get_GetMaster(user).clusterId / "tensorboard" / "experiment" / str(experiment)
+    boards.mkdir(parents=True, exist_ok=True)
+    (boards / "events.out.tfevents.1").write_text("x")
+    cluster.det("experiment", "continue", str(experiment), "--config", "hyperparameters.steps=8", "--config", "checkpoint_storage.type=shared_fs",
+                "--config", f"checkpoint_storage.host_path={tmp_path}")
+    cluster.wait(experiment)
+    assert boards.is_dir() and [*tmp_path.iterdir()], "the continuation saved in the other place"
+    b.delete_DeleteExperiment(user, experimentId=experiment)
+    wait_for(lambda: not boards.exists(), 60)
+
+
 def test_a_killed_search_runs_what_did_not_complete_then_the_rest(cluster, user):
     experiment, _ = cluster.create(name="search", hparams=f"{{steps: 30, gate_at: 11, {SPACE}}}", searcher=RANDOM)
     wait_for(lambda: sum(went(cluster, t["id"], "saved") == [5, 10] for t in cluster.trials(experiment)) == 2, 60)

@@ -180,6 +180,8 @@ def test_what_one_may_not_see_is_in_no_answer(cluster, hidden):
         assert (found[rows], found["pagination"]["total"]) == ([], 0), found
     listed = json.loads(cluster.ask("zoe", "/api/v1/experiments")[1])
     assert (listed["experiments"], listed["pagination"]["total"]) == ([], 0), listed
+    assert json.loads(cluster.ask("zoe", "/troupe/v1/status")[1])["experimentsActive"] == 0
+    assert [pool["experiments"] for pool in json.loads(cluster.ask("zoe", "/troupe/v1/pools")[1])["pools"]] == [0]
 
 
 def test_a_bound_pool_is_seen_from_its_workspaces(cluster, hidden):
@@ -199,6 +201,11 @@ def test_a_bound_pool_is_seen_from_its_workspaces(cluster, hidden):
                        (f"/troupe/v1/experiments/{made['id']}/resources", {"pool": "hush-pool"})):
         status, said = cluster.ask("admin", path, body)
         assert status == 400 and "resource pool 'hush-pool' is not available in its workspace" in said, (path, status, said)
+    for key in ("defaultComputePool", "defaultAuxPool"):
+        other = json.loads(cluster.ask("admin", "/api/v1/workspaces", {"name": "of-" + key})[1])["workspace"]["id"]
+        status, said = cluster.ask("admin", f"/api/v1/workspaces/{other}", {key: "hush-pool"}, "PATCH")
+        assert status == 400 and "resource pool 'hush-pool' is not available in workspace" in said, (status, said)
+        cluster.ask("admin", f"/api/v1/workspaces/{other}", None, "DELETE")
     cluster.ask("admin", f"/api/v1/experiments/{made['id']}/kill", None, "POST")
 
 

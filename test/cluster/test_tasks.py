@@ -108,6 +108,12 @@ def test_pools_are_bound_by_the_cluster_file_and_by_the_api(cluster, tmp_path):
     file.write_text("troupe: 1\npools: {default: {default: true}, gpu: {}}\n")
     cluster.cli("apply", "--yes", str(file))
     assert cluster.call(route)[1]["workspaceIds"] == [1], "what the API said stays"
+    usable = lambda: cluster.call("/api/v1/workspaces/1/available-resource-pools")[1]["resourcePools"]
+    det(cluster, "resource-pool", "bindings", "replace", "gpu", "vision", user="admin")
+    assert "gpu" not in usable()
+    det(cluster, "workspace", "delete", "vision", "--yes", user="admin")
+    wait_for(lambda: cluster.call(route)[1]["workspaceIds"] == [] and "gpu" in usable(), 30)
+    assert {pool["name"] for pool in cluster.call("/api/v1/resource-pools?unbound=true")[1]["resourcePools"]} == {"default", "gpu"}
 
 
 def test_several_words_are_no_shells_and_files_are_there(cluster, tmp_path):

@@ -250,16 +250,15 @@ TEST(HouseRules, PoliciesAreCheckedAndLaidOverEachOther) {
   EXPECT_EQ(h.rules.constraints_of({2}), json(R"({"priority_limit": 10})"));
 }
 
-TEST(HouseRules, ABoundPoolIsForItsWorkspacesAlone) {
+TEST(HouseRules, APoolIsBoundToTheWorkspacesThatAreNamed) {
   house h;
   EXPECT_EQ(h.run(pool_bind{"gpu", {}}), "");
   EXPECT_EQ(h.run(pool_bind{"gpu", {{3}, {2}, {3}}}), "bound(gpu 2)");
   EXPECT_EQ(h.run(pool_bind{"gpu", {{9}}}), "not_found: workspace '9' not found");
-  EXPECT_TRUE(h.rules.may_use("gpu", {2}));
-  EXPECT_FALSE(h.rules.may_use("gpu", {1}));
-  EXPECT_TRUE(h.rules.may_use("cpu", {1}));
+  EXPECT_EQ(h.rules.bound_to("gpu"), (std::vector<workspace_id>{{2}, {3}}));
+  EXPECT_TRUE(h.rules.bound_to("cpu").empty());
   EXPECT_EQ(h.run(pool_bind{"gpu", {}}), "bound(gpu 0)");
-  EXPECT_TRUE(h.rules.may_use("gpu", {1}));
+  EXPECT_TRUE(h.rules.bound_to("gpu").empty());
 }
 
 TEST(HouseRules, BindingsAreAddedAndTakenAwayOneByOne) {
@@ -269,8 +268,7 @@ TEST(HouseRules, BindingsAreAddedAndTakenAwayOneByOne) {
   EXPECT_EQ(h.run(pool_bind{"gpu", {{3}}, "add"}), "");
   EXPECT_EQ(h.run(pool_bind{"gpu", {{2}}, "remove"}), "bound(gpu 1)");
   EXPECT_EQ(h.run(pool_bind{"gpu", {{2}}, "remove"}), "");
-  EXPECT_TRUE(h.rules.may_use("gpu", {3}));
-  EXPECT_FALSE(h.rules.may_use("gpu", {2}));
+  EXPECT_EQ(h.rules.bound_to("gpu"), (std::vector<workspace_id>{{3}}));
 }
 
 TEST(HouseRules, TheMessageOfTheCluster) {

@@ -582,6 +582,9 @@ TEST(PoolBindings, OfTheFileAndOfTheApiAddUp) {
     ASSERT_TRUE(rules.bind(pool_bind{bound, {{3}}}, "ada", time_point{1s}));
   EXPECT_EQ(who("gpu"), "23");
   EXPECT_EQ(who("all"), "3");
+  ASSERT_EQ(w.run(workspace_remove{{3}}), "ok");
+  EXPECT_EQ(who("gpu"), "2");
+  EXPECT_EQ(who("all"), "123") << "a deleted workspace binds no pool";
   ASSERT_EQ(w.make_workspace("nobody"), "id 4");
   EXPECT_TRUE(may_use(rules, w.where, cluster, "later", {4}));
   EXPECT_TRUE(unknown_workspaces(cluster, w.where).empty());

@@ -100,10 +100,15 @@ TEST(Retention, ReadsTheConfiguration) {
 
 TEST(Retention, WaitsAnHourWhereNobodySaidHowManyToKeep) {
   constexpr time_point end{1'700'000'000s};
-  EXPECT_EQ(sweep_due("name: x\ncheckpoint_storage: {type: shared_fs, host_path: /a}\n", end), end + 1h);
-  EXPECT_EQ(sweep_due("", end), end + 1h);
+  EXPECT_EQ(sweep_due("name: x\ncheckpoint_storage: {type: shared_fs, host_path: /a}\n", {}, end), end + 1h);
+  EXPECT_EQ(sweep_due("", {}, end), end + 1h);
   for (const char* key : {"save_experiment_best", "save_trial_best", "save_trial_latest"})
-    EXPECT_EQ(sweep_due("checkpoint_storage:\n  " + std::string(key) + ": 1\n", end), end) << key;
+    EXPECT_EQ(sweep_due("checkpoint_storage:\n  " + std::string(key) + ": 1\n", {}, end), end) << key;
+  for (const char* elsewhere :
+       {R"({"save_experiment_best": 1})", R"({"save_trial_best": 0})", R"({"save_trial_latest": 2})"})
+    EXPECT_EQ(sweep_due("name: x\n", retention_of(storage(elsewhere)), end), end)
+      << "set outside of the text: " << elsewhere;
+  EXPECT_EQ(sweep_due("name: x\n", retention_of(storage(R"({"type": "shared_fs"})")), end), end + 1h);
 }
 
 TEST(Retention, LogsGoWhenTheirDaysAreOver) {

@@ -219,7 +219,7 @@ TEST(Task, SaysWhyItAvoidsAnAgentInDeterminedsWords) {
   EXPECT_FALSE(policies.news({r2, "a1", "ecc", "E.C", "another", true, false}, t0)) << "once on each agent";
   EXPECT_TRUE(policies.news({r2, "a2", "ecc", "E.C", "another", true, false}, t0));
   policies.forget_matches();
-  EXPECT_EQ(policies.not_agents(), std::vector<std::string>{"a1"});
+  EXPECT_TRUE(policies.not_agents().empty()) << "a continuation is another task";
   EXPECT_TRUE(policies.news({r2, "a1", "ecc", "E.C", "another", true, false}, t0));
 }
 

@@ -199,12 +199,13 @@ TEST(Trial, GoesOnFromItsNewestCheckpointWhereItsExperimentIsContinued) {
   const trial_spec of_first{.id = {7}, .max_restarts = 1};
   std::vector<trial_fact> past;
   trial first(of_first);
-  for (const auto& [event, at] :
-       std::vector<std::pair<trial_event, std::chrono::seconds>>{{trial_activate{}, 0s},
-                                                                 {checkpoint_saved{r1, at_step(200)}, 1s},
-                                                                 {allocation_ended{r1, end::failed}, 2s},
-                                                                 {time_passed{}, 3s},
-                                                                 {allocation_ended{r2, end::failed}, 4s}})
+  for (const auto& [event, at] : std::vector<std::pair<trial_event, std::chrono::seconds>>{
+         {trial_activate{}, 0s},
+         {checkpoint_saved{r1, at_step(200)}, 1s},
+         {log_matched{r1, "a1", "ecc", "ECC", "an ECC fault", true, false}, 1s},
+         {allocation_ended{r1, end::failed}, 2s},
+         {time_passed{}, 3s},
+         {allocation_ended{r2, end::failed}, 4s}})
     for (auto& fact : first.apply(event, t0 + at).facts)
       past.push_back(fact);
   ASSERT_TRUE(first.ended());
@@ -216,6 +217,7 @@ TEST(Trial, GoesOnFromItsNewestCheckpointWhereItsExperimentIsContinued) {
   EXPECT_EQ(show(t.resume()), "") << "its old end is told to nobody";
   EXPECT_EQ(show(t.apply(trial_activate{}, t0 + 9s)),
             "continued(#1 after 2) activated started(3@200) | start(3@200)");
+  EXPECT_TRUE(std::get<start_allocation>(t.resume().front()).not_agents.empty());
   EXPECT_EQ(show(t.apply(allocation_ended{r3, end::failed}, t0 + 10s)), "ended(3 failed) | ")
     << "restarts count anew";
   EXPECT_EQ(show(t.apply(time_passed{}, t0 + 30s)), "started(4@200) | start(4@200)");

@@ -5,6 +5,7 @@
 #include "runtime/api/guard.hpp"
 #include "runtime/api/live_stream.hpp"
 #include "runtime/api/service.hpp"
+#include "runtime/api/streams.hpp"
 #include "runtime/api/veil.hpp"
 
 namespace troupe::api {
@@ -394,6 +395,24 @@ TEST(Service, CountsTheLastLinesOfTheMastersLogAsTheyAreSeen) {
   EXPECT_EQ(lines("offset=" + std::to_string(newest - 2)), std::vector(all.end() - 2, all.end()));
 }
 
+TEST(Service, CountsOfAllWorkOnlyWhatTheCallerSees) {
+  served h;
+  h.note(run_started{t0, {1}, {}, 0}, entity(its_trial));
+  const value pool{{"name", "default"}, {"waiting", 7}, {"experiments", 8}};
+  h.cluster.answers["status"] = [](const auto&) { return value{{"waiting", 7}, {"experiments_active", 8}}; };
+  h.cluster.answers["pool.list"] = [pool](const auto&) { return value{{"pools", value::array({pool})}}; };
+  h.cluster.answers["pool.details"] = [pool](const auto&) { return pool; };
+  const auto told = [&](const char* who) {
+    const auto ask = [&](const char* target) { return parse_json(h.get(who, target).second).value(); };
+    const auto of_all = ask("/troupe/v1/status");
+    const auto list = ask("/troupe/v1/pools").at("pools").at(0), one = ask("/troupe/v1/pools/default");
+    return value::array({of_all.at("waiting"), of_all.at("experimentsActive"), list.at("waiting"),
+                         list.at("experiments"), one.at("waiting"), one.at("experiments")});
+  };
+  EXPECT_EQ(told("zoe"), value::array({0, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(told("vic"), value::array({1, 1, 1, 1, 1, 1}));
+}
+
 TEST(Service, ShowsTheWholeCheckpointOfAVersionWhoseExperimentIsHidden) {
   served h;
   h.register_hidden("c-1");
@@ -414,6 +433,30 @@ TEST(Service, ShowsTheWholeCheckpointOfAVersionWhoseExperimentIsHidden) {
   EXPECT_EQ(ask("vic", "/api/v1/trials/2/checkpoints").first, 404u);
   EXPECT_EQ(ask("zoe", "/api/v1/checkpoints/c-1").first, 404u);
   EXPECT_EQ(ask("zoe", "/api/v1/models/m/versions").first, 404u);
+}
+
+TEST(Events, EndWithTheRightToWhatTheyAreAbout) {
+  house h;
+  event_filter of_experiment, of_trial;
+  of_experiment.experiment = seen;
+  of_trial.entity = entity(its_trial);
+  std::vector<std::unique_ptr<body_stream>> streams;
+  for (const auto& what : {of_experiment, of_trial, event_filter{}})
+    streams.push_back(event_stream(h.seen_by(vic), 0, what));
+  const auto ended = [&](std::chrono::seconds at) {
+    std::string out;
+    for (auto& one : streams) {
+      auto piece = one->next(t0 + at);
+      EXPECT_TRUE(piece);
+      out += piece->last ? "ended " : "open ";
+    }
+    return out;
+  };
+  EXPECT_EQ(ended(1s), "open open open ");
+  h.give(4, zoe, vision);
+  EXPECT_EQ(ended(2s), "open open open ") << "the rights of somebody else";
+  h.give(4, vic, vision, true);
+  EXPECT_EQ(ended(3s), "ended ended open ");
 }
 
 TEST(Veil, PassesOverFactsThatMayNotBeSeen) {

@@ -201,6 +201,8 @@ TEST(FromDetermined, WhatContradictsIsRefusedWithItsPlace) {
     EXPECT_EQ(got.faults.front().line, row.line) << row.text;
     EXPECT_FALSE(loaded(row.text).ok());
   }
+  const auto empty = loaded("resource_pools:\n  - pool_name: a\n    kubernetes_namespace: ''\n");
+  EXPECT_TRUE(empty.ok()) << empty.rendered();
 }
 
 TEST(FromDetermined, TheFileOfTheOtherKindIsNamedAsSuch) {
