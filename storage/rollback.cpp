@@ -36,8 +36,12 @@ void rollback::report(const metric_row& x) {
 }
 
 bool rollback::archives(const metric_row& x) const {
-  return std::any_of(floors_.upper_bound(x.run), floors_.end(),
-                     [&](const auto& later) { return x.steps > later.second.limit(x.group); });
+  return std::any_of(floors_.upper_bound(x.run), floors_.end(), [&](const auto& later) {
+    const auto& floor = later.second;
+    // The group matters for the lowest step alone, and looking it up costs most.
+    return x.steps > std::min(floor.from, floor.lowest) ||
+           (x.steps == floor.lowest && x.steps > floor.limit(x.group));
+  });
 }
 
 step_limits rollback::limits(std::string_view group) const {

@@ -589,8 +589,7 @@ void process_runtime::engine::keep_spares() {
     if (!free_.empty()) {
       used = std::move(free_.back());
       free_.pop_back();
-    } else if (keeps_folders_ &&
-               std::any_of(sweeps_.begin(), sweeps_.end(), [](const sweep& x) { return x.kept; })) {
+    } else if (keeps_folders_ && !sweeps_.empty() && sweeps_.front().kept) {
       spare_waits_ = true; // A folder of an ended task comes soon, and a new one costs more than the wait.
       return;
     }

@@ -150,6 +150,8 @@ result<std::vector<removal_piece>> erasures::pieces_of(const checkpoint_files_re
   // A continuation may have changed the storage. What ran before wrote its event files beside its
   // checkpoints.
   for (const auto& trial : trials) {
+    if (order.trial && trial.id != order.trial)
+      continue;
     auto saved = peers_.reads->checkpoints(trial.id);
     if (!saved)
       return saved.error();

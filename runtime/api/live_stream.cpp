@@ -17,7 +17,7 @@ namespace troupe::api {
 namespace {
 
 constexpr duration least_pause = 250ms, heartbeat = 15s, cluster_pause = 1s, steps_pause = 1s,
-                   rights_pause = 5s;
+                   rights_pause = 5s, totals_last = 5s;
 constexpr std::size_t facts_at_once = 2000, points_at_once = 5000, lines_at_once = 500;
 
 /// The last answers of the cluster's actors, which answer on threads of their own.
@@ -299,6 +299,19 @@ private:
     return {};
   }
 
+  /// Where roles hide something, the totals of the cluster become those of what the reader sees.
+  void hide_totals(value& cluster, time_point now) {
+    if (!parts_->roles || hides_nothing(*parts_->storage))
+      return;
+    if (now - counted_ >= totals_last)
+      if (const auto open = count_open(*parts_->storage)) {
+        open_ = *open;
+        counted_ = now;
+      }
+    cluster["status"]["experiments_active"] = open_;
+    cluster["status"]["waiting"] = count_waiting(cluster["waiting"]);
+  }
+
   /// Asks the cluster at most once a second, and sends its answer where that is new. Returns whether answers
   /// are on their way, so that they are sent soon.
   bool add_cluster(time_point now, std::string& out) {
@@ -307,6 +320,7 @@ private:
     {
       std::lock_guard lock{view->mutex};
       if (view->waiting_for == 0 && view->now.size() == 3) {
+        hide_totals(view->now, now);
         auto text = to_json(view->now);
         if (text != view->sent)
           out += event("cluster", view->now);
@@ -322,19 +336,16 @@ private:
     asked_ = now;
     const auto into = [view](const char* key, std::function<value(value)> shape) {
       return [view, key, shape = std::move(shape)](result<value> got) {
+        if (got)
+          got = shape(std::move(*got)); // outside of the lock, which loops of the server take
         std::lock_guard lock{view->mutex};
         --view->waiting_for;
         if (got)
-          view->now[key] = shape(std::move(*got));
+          view->now[key] = std::move(*got);
       };
     };
     auto& cluster = parts_->cluster;
-    cluster.order(who_, commands::status{}, into("status", [parts = parts_](value x) {
-                    if (parts->roles && !put_totals_of_cluster(x, *parts->storage))
-                      for (const char* of_all : {"waiting", "experiments_active"})
-                        x[of_all] = 0;
-                    return x;
-                  }));
+    cluster.order(who_, commands::status{}, into("status", [](value x) { return x; }));
     cluster.order(who_, commands::agent_list{}, into("agents", [](value x) {
                     value all = value::array();
                     for (const auto& one : x.value("agents", value::array()))
@@ -356,6 +367,8 @@ private:
   std::shared_ptr<cluster_view> cluster_ = std::make_shared<cluster_view>();
   std::uint64_t reports_seen_ = 0; ///< version of the reports that were looked at
   time_point looked_, last_sent_, asked_, steps_looked_;
+  time_point counted_;               ///< when `open_` was counted
+  std::int64_t open_ = 0;            ///< number of experiments that the reader sees and that have not ended
   std::set<experiment_id> followed_; ///< those of the topics that are not `gone`
   std::uint64_t rights_ = 0;         ///< the screen's `rights` of which the reader knows
   time_point told_rights_;

@@ -133,11 +133,14 @@ handler passed_on() {
 }
 
 void status(const call_ptr& c, const reply& back) {
-  command(c, back, commands::status{}, [c](value got) -> result<value> {
-    if (c->by.roles)
-      if (auto fine = put_totals_of_cluster(got, *c->parts->storage); !fine)
-        return fine.error();
-    return camel_keys(got);
+  with_seen_totals(c, back, [c, back](std::optional<seen_totals> totals) {
+    command(c, back, commands::status{}, [totals = std::move(totals)](value got) -> result<value> {
+      if (totals) {
+        got["waiting"] = totals->waiting;
+        got["experiments_active"] = totals->experiments;
+      }
+      return camel_keys(got);
+    });
   });
 }
 

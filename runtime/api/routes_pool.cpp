@@ -23,17 +23,15 @@ namespace {
 
 /// The pool without quotas of workspaces that the caller may not see, and with totals of what the caller
 /// sees. Jobs of tasks that are not trials get the task's name.
-result<value> shown_pool(const call& c, value pool) {
+result<value> shown_pool(const call& c, value pool, const std::optional<seen_totals>& totals) {
   if (auto jobs = pool.find("jobs"); jobs != pool.end())
     for (auto& job : *jobs)
       if (is_task_job(experiment_id{job.at("experiment").get<std::uint64_t>()}))
         job["experiment"] = nullptr;
   if (!c.by.roles)
     return pool;
-  const auto totals = count_seen(*c.parts->storage);
-  if (!totals)
-    return totals.error();
-  put_totals(pool, *totals);
+  if (totals)
+    put_totals(pool, *totals);
   auto quotas = pool.find("quotas");
   if (quotas == pool.end())
     return pool;
@@ -53,19 +51,19 @@ result<value> shown_pool(const call& c, value pool) {
 }
 
 void one_pool(const call_ptr& c, const reply& back) {
-  command(c, back, commands::pool_details{std::string(c->named("name"))},
-          [c](value pool) { return shown_pool(*c, std::move(pool)); });
+  with_seen_totals(c, back, [c, back](std::optional<seen_totals> totals) {
+    command(c, back, commands::pool_details{std::string(c->named("name"))},
+            [c, totals = std::move(totals)](value pool) { return shown_pool(*c, std::move(pool), totals); });
+  });
 }
 void all_pools(const call_ptr& c, const reply& back) {
-  command(c, back, commands::pool_list{}, [c](value got) -> result<value> {
-    if (!c->by.roles)
+  with_seen_totals(c, back, [c, back](std::optional<seen_totals> totals) {
+    command(c, back, commands::pool_list{}, [totals = std::move(totals)](value got) -> result<value> {
+      if (totals)
+        for (auto& pool : got.at("pools"))
+          put_totals(pool, *totals);
       return got;
-    const auto totals = count_seen(*c->parts->storage);
-    if (!totals)
-      return totals.error();
-    for (auto& pool : got.at("pools"))
-      put_totals(pool, *totals);
-    return got;
+    });
   });
 }
 /// The queue; with `at=SEQUENCE` the queue after that fact.

@@ -241,6 +241,10 @@ private:
     return by_.owns(id) || by_.may(permission::view_experiment_metadata, by_.book->workspace_of(in));
   }
   bool shows(experiment_id id) const override { return by_.sees(id); }
+  bool shows_all() const override {
+    return by_.may(permission::view_experiment_metadata, workspace_id{}) &&
+           by_.may(permission::view_nsc, workspace_id{});
+  }
   std::uint64_t rights() const override {
     auto now = by_.book->of(by_.user);
     const auto moves = by_.book->moves();

@@ -12,6 +12,7 @@ public:
   virtual ~screen() = default;
   virtual bool shows(experiment_id id, project_id in) const = 0;
   virtual bool shows(experiment_id id) const = 0;
+  virtual bool shows_all() const = 0; ///< whether no experiment and no task is hidden
   /// Grows whenever the viewer may see more or less than before: with the roles that the viewer has, and with
   /// moves of experiments and projects.
   virtual std::uint64_t rights() const = 0;

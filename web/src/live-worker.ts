@@ -98,7 +98,7 @@ function connect(): void {
         become("live");
         for (const [port, p] of ports) {
           port.postMessage({ kind: "event", name, data, after: again || p.missed });
-          p.missed = p.user !== 0 && p.user !== of; // the tab hears from whom the stream is, and asks who is signed in
+          p.missed = p.user === 0 ? p.missed : p.user !== of; // the tab hears from whom the stream is, and asks who is signed in
         }
         return;
       }

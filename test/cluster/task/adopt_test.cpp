@@ -3,6 +3,7 @@
 #include "stage.hpp"
 
 #include <atomic>
+#include <set>
 #include <sys/wait.h>
 #include <thread>
 
@@ -103,6 +104,25 @@ TEST_P(TaskAdoption, KeepsSparesReadyAndRunsTasksInThem) {
     EXPECT_EQ(s.text(id), id + "\n");
     EXPECT_TRUE(std::filesystem::exists(s.options.root / id / "run" / "x"));
   }
+}
+
+TEST_P(TaskAdoption, ASpareWaitsForAFolderThatIsBeingCleaned) {
+  if (!namespaces())
+    GTEST_SKIP() << "a process group has nothing to prepare";
+  s.options.spares = 1;
+  s.options.reuse = {"run/kept"};
+  s.open();
+  std::set<ino_t> folders;
+  for (int round = 0; round < 20; ++round) {
+    ASSERT_TRUE(eventually([&] { return s.runtime->spares_ready() == 1; }));
+    const auto id = s.run("echo x > $TROUPE_RUN_DIR/kept");
+    s.await<task_exited>(id);
+    struct stat about {};
+    ASSERT_EQ(::stat(s.runtime->folder(id).c_str(), &about), 0);
+    folders.insert(about.st_ino);
+    ASSERT_TRUE(s.runtime->forget(id));
+  }
+  EXPECT_LE(folders.size(), 2) << "one of a task and one of the spare";
 }
 
 /// A process that was forked elsewhere and not yet replaced holds every descriptor of this one, so that the

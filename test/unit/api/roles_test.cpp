@@ -402,6 +402,13 @@ TEST(Service, CountsOfAllWorkOnlyWhatTheCallerSees) {
   h.cluster.answers["status"] = [](const auto&) { return value{{"waiting", 7}, {"experiments_active", 8}}; };
   h.cluster.answers["pool.list"] = [pool](const auto&) { return value{{"pools", value::array({pool})}}; };
   h.cluster.answers["pool.details"] = [pool](const auto&) { return pool; };
+  h.cluster.answers["queue.list"] = [](const auto&) {
+    const value its{{"allocation", to_string(allocation_id{its_trial, {1}})},
+                    {"experiment", seen.value},
+                    {"pool", "default"},
+                    {"slots", 1}};
+    return value{{"waiting", value::array({its})}};
+  };
   const auto told = [&](const char* who) {
     const auto ask = [&](const char* target) { return parse_json(h.get(who, target).second).value(); };
     const auto of_all = ask("/troupe/v1/status");
