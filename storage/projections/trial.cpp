@@ -57,8 +57,11 @@ void validated(const search_stepped& x, const subject& of, tables& rows) {
   constexpr auto none = std::numeric_limits<double>::quiet_NaN();
   const auto metric = named_metric(*experiment, "metric", x.metrics);
   const auto by = row->runs.empty() ? run_id{} : row->runs.back().run;
-  roll_back(*row, x.trial, rows,
-            [&](const validation_row& known) { return known.run < by && known.steps >= x.steps; });
+  // Within a run, a later value of the same step takes the place of the earlier one.
+  roll_back(*row, x.trial, rows, [&](const validation_row& known) {
+    return known.run == by ? metric && known.steps == x.steps && known.row < x.row
+                           : known.run < by && known.steps >= x.steps;
+  });
   if (row->latest.row != 0 && row->latest.row < x.row)
     rows.former.make(keys::two(x.trial.value, x.row)) = {row->latest, row->best};
   row->latest = {x.row,

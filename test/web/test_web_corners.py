@@ -386,9 +386,15 @@ def test_rights_are_those_of_the_workspace(tmp_path, chromium):
         tab.fine()
         # A right that is taken away changes open pages too.
         tab.go(f"/experiments/{others}").settle()
-        trial, table = Page(context, site), Page(context, site)
+        trial, table, paused, events = (Page(context, site) for _ in range(4))
         trial.go(f"/trials/{trials[others]}").settle()
         table.go("/experiments").settle()
+        paused.go(f"/experiments/{others}/config").settle()
+        paused.page.keyboard.press(".")
+        paused.page.locator("[data-testid=live][data-state=paused]").wait_for()
+        events.go("/events").settle()
+        of = lambda e: events.page.locator(f"[role=row] [data-col=entity]:text-is('experiment/{e}')")
+        of(others).first.wait_for()
         row = lambda e: table.page.locator(f"[role=row][data-id='{e}']")
         row(others).wait_for()
         site.cli("role", "give", "Viewer", "--user", "eve", "--workspace", "Uncategorized", "--take")
@@ -396,7 +402,14 @@ def test_rights_are_those_of_the_workspace(tmp_path, chromium):
         trial.page.get_by_text(f"There is no trial {trials[others]}.").wait_for()
         row(others).wait_for(state="detached")
         assert row(hers).count() == 1
-        for one in (tab, trial, table):
+        of(hers).first.wait_for()
+        wait_for(lambda: of(others).count() == 0, 20)
+        assert events.page.get_by_label("Experiment", exact=True).locator(f"option[value='{others}']").count() == 0
+        # A page that was paused meanwhile leaves it when it goes on.
+        paused.page.bring_to_front()
+        paused.page.keyboard.press(".")
+        paused.page.get_by_text(f"There is no experiment {others}.").wait_for()
+        for one in (tab, trial, table, paused, events):
             one.fine_but(404)
     finally:
         context.close()

@@ -2,10 +2,10 @@
 // connections of the browser.
 
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { explain, Refused, request } from "./api";
 import { Grid, type Column } from "./grid";
-import { listen, paused, returns } from "./live";
+import { listen, paused, returns, rights } from "./live";
 import { clean } from "./text";
 import { Empty, Failed, Time } from "./ui";
 
@@ -55,7 +55,14 @@ export function EventGrid(props: { query: string; topics: readonly string[]; com
   const cut = useSignal(false); // whether older facts are left out
   const fault = useSignal<unknown>(null);
   const turn = useSignal(0);
+  const read = useRef(rights.peek()); // with which rights the rows were read
   useEffect(() => {
+    const forget = () => {
+      rows.value = [];
+      whole.value = cut.value = false;
+    };
+    if (read.current !== rights.peek()) forget();
+    read.current = rights.peek();
     const abort = new AbortController();
     let known = rows.peek()[rows.peek().length - 1]?.sequence ?? 0; // number of the newest fact that was read
     let due: ReturnType<typeof setTimeout> | undefined;
@@ -69,8 +76,12 @@ export function EventGrid(props: { query: string; topics: readonly string[]; com
       cut.value ||= all.length > most;
       rows.value = all.slice(-most);
     };
-    const read = async () => {
+    const follow = async () => {
       const newest = Number((await request("GET", "/troupe/v1/session", undefined, abort.signal)).headers.get("Troupe-Sequence")) || 0;
+      if (newest < known) {
+        forget(); // the server has an older data directory now
+        known = 0;
+      }
       if (newest <= known) return;
       if (props.query === "" && known < newest - most) {
         known = newest - most;
@@ -104,7 +115,7 @@ export function EventGrid(props: { query: string; topics: readonly string[]; com
         if (paused.peek() || document.hidden) return look(pauseAfterChange);
         busy = true;
         changed = false;
-        read()
+        follow()
           .then(
             () => (fault.value = null),
             (why: unknown) => {
@@ -125,7 +136,7 @@ export function EventGrid(props: { query: string; topics: readonly string[]; com
       abort.abort();
       clearTimeout(due);
     };
-  }, [props.query, turn.value, returns.value]);
+  }, [props.query, turn.value, returns.value, rights.value]);
   if (fault.value !== null && rows.value.length === 0) return <Failed whole why={explain(fault.value)} again={() => ++turn.value} />;
   return (
     <>

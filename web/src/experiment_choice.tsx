@@ -1,6 +1,8 @@
 // The choice of the experiment that a page is about, or with `several` of more than one. The address holds the choice.
 
+import { useSignalEffect } from "@preact/signals";
 import { get } from "./api";
+import { returns } from "./live";
 import { params, set } from "./router";
 import { clean } from "./text";
 import { useRead } from "./ui";
@@ -9,7 +11,10 @@ import type { GetExperimentsResponse } from "./api_types";
 export function ChooseExperiment(props: { several?: boolean }) {
   const chosen = params.value.text("experiment");
   const all = chosen.split(",");
-  const { now } = useRead("names", (signal) => get<GetExperimentsResponse>("/api/v1/experiments", { limit: 200, orderBy: "ORDER_BY_DESC" }, signal));
+  const { now, again } = useRead("names", (signal) => get<GetExperimentsResponse>("/api/v1/experiments", { limit: 200, orderBy: "ORDER_BY_DESC" }, signal));
+  useSignalEffect(() => {
+    if (returns.value > 0) again();
+  });
   const list = now.value.state === "ready" ? now.value.value.experiments : [];
   const older = chosen !== "" && !list.some((e) => String(e.id) === chosen); // whether the chosen one is not among the newest, which the list has
   const option = (e: (typeof list)[number]) => (

@@ -13,6 +13,8 @@ export const lastData = signal<Date | null>(null);
 /** Counts the returns of the connection, and the changes of the user's rights. After each, everything except rows of lists is read
  *  again. */
 export const returns = signal(0);
+/** Counts the changes of the user's rights: what was shown of things that are hidden now must not stay. */
+export const rights = signal(0);
 /** Whether the server has another version than the page, so that a reload is offered. */
 export const newVersion = signal(false);
 
@@ -117,6 +119,7 @@ function tellWhoOneIs(): void {
 /** Called when the server says that the rights of the user have changed: what lists show, and what the page offers. */
 function rightsHaveChanged(): void {
   missed = true;
+  ++rights.value;
   // Before all is read again, a page whose thing is hidden now has left it, so that its parts are not asked for.
   lookWhoOneIs((now) => {
     if (!askAgain.peek()) session.value = now;

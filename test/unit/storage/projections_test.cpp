@@ -233,6 +233,20 @@ TEST(TrialRow, GoesBackToTheValidationsThatALaterRunDoesNotTrainAgain) {
   EXPECT_EQ(known(), (rows{0, 0})) << "and a fact that is said again is no loop";
 }
 
+TEST(TrialRow, HasTheNewestValueOfAStepThatWasValidatedTwice) {
+  folded f;
+  const auto known = [&] { return std::pair{f.trial().best.row, f.trial().latest.row}; };
+  using rows = std::pair<std::uint64_t, std::uint64_t>;
+  f.say("trial/7", started);
+  f.validate({7}, 1, 10, value{{"loss", 0.1}});
+  f.validate({7}, 2, 10, value{{"loss", 3.0}});
+  EXPECT_EQ(known(), (rows{2, 2}));
+  f.validate({7}, 3, 20, value{{"loss", 2.0}});
+  EXPECT_EQ(known(), (rows{3, 3}));
+  f.validate({7}, 4, 20, value{{"acc", 0.9}});
+  EXPECT_EQ(known(), (rows{3, 4})) << "other metrics of the step leave the value";
+}
+
 TEST(TrialRow, CountsRunsRestartsAndCheckpointsOnce) {
   folded f;
   f.say("trial/7", started);

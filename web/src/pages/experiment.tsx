@@ -68,7 +68,12 @@ function One(props: PageProps) {
   const id = props.id;
   const one = useSignal<Experiment | null>(null);
   const gone = useSignal(false);
-  const { now, again } = useRead(`experiment ${id}`, (signal) => get<GetExperimentResponse>(`/api/v1/experiments/${id}`, {}, signal));
+  const { now, again } = useRead(`experiment ${id}`, (signal) =>
+    get<GetExperimentResponse>(`/api/v1/experiments/${id}`, {}, signal).catch((why: unknown) => {
+      if (isUnknown(why) && one.peek()) gone.value = true; // a page that was hidden or paused has not heard of it
+      throw why;
+    }),
+  );
   useAtOnce(() => {
     if (now.value.state === "ready") one.value = now.value.value.experiment;
   });

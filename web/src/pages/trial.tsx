@@ -64,9 +64,14 @@ function One(props: PageProps) {
   useNoMoment();
   const { now, again } = useRead(`trial ${id}`, async (signal) => {
     if (props.tab === "logs") await stood; // the lines of the log come first
-    const { trial } = await get<GetTrialResponse>(`/api/v1/trials/${id}`, {}, signal);
-    const [e, t] = await Promise.all([get<GetExperimentResponse>(`/api/v1/experiments/${trial.experimentId}`, {}, signal), get<GetTaskResponse>(`/api/v1/tasks/${encodeURIComponent(trial.taskId)}`, {}, signal)]);
-    return { trial, experiment: e.experiment, task: t.task };
+    try {
+      const { trial } = await get<GetTrialResponse>(`/api/v1/trials/${id}`, {}, signal);
+      const [e, t] = await Promise.all([get<GetExperimentResponse>(`/api/v1/experiments/${trial.experimentId}`, {}, signal), get<GetTaskResponse>(`/api/v1/tasks/${encodeURIComponent(trial.taskId)}`, {}, signal)]);
+      return { trial, experiment: e.experiment, task: t.task };
+    } catch (why) {
+      if (isUnknown(why) && view.peek()) gone.value = true; // a page that was hidden or paused has not heard of it
+      throw why;
+    }
   });
   useAtOnce(() => {
     if (now.value.state !== "ready") return;
