@@ -573,8 +573,12 @@ result<void> stored_journal::erase_log(task_id task, bool reports) {
     if (const auto cursor = cursors_.find(task); cursor != cursors_.end())
       cursor->second.reached = {};
     batch_->erase(family::facts, keys::tagged('r', trial));
-    if (auto ok = erase_keys(family::rows, keys::tagged('G', trial), keys::tagged('G', trial + 1), queued);
-        !ok)
+    // One by one, as a range must not begin with a key that ends in a number (disk_store.cpp).
+    const auto now = store_->look();
+    const auto former = now->scan(family::rows, keys::tagged('G', trial), keys::tagged('G', trial + 1));
+    for (; former->valid(); former->next())
+      batch_->erase(family::rows, former->key());
+    if (auto ok = former->status(); !ok)
       return ok;
     if (auto ok = erase_keys(family::series, keys::one(task.trial().value), keys::one(task.trial().value + 1),
                              queued);

@@ -481,7 +481,9 @@ value cluster_members::agent_rows(const pool_description& all) const {
                       {"pool", machine_.pool_of(agent)},
                       {"slots", slots},
                       {"aux", aux},
-                      {"since", to_rfc3339(link == links_.end() ? known.joined : link->second.up_since)},
+                      {"since", to_rfc3339(link == links_.end() || link->second.up_since == time_point{}
+                                             ? known.joined
+                                             : link->second.up_since)},
                       {"labels", link == links_.end() ? value::object() : value(link->second.labels)},
                       {"enabled", !known.draining},
                       {"draining", known.draining && !known.ends},

@@ -120,7 +120,7 @@ TEST_P(TaskAdoption, ASpareWaitsForAFolderThatIsBeingCleaned) {
     struct stat about {};
     ASSERT_EQ(::stat(s.runtime->folder(id).c_str(), &about), 0);
     folders.insert(about.st_ino);
-    ASSERT_TRUE(s.runtime->forget(id));
+    ASSERT_TRUE(s.runtime->drop(id));
   }
   EXPECT_LE(folders.size(), 2) << "one of a task and one of the spare";
 }
