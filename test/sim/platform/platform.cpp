@@ -183,7 +183,7 @@ public:
       submitted_.push_back(submit(one));
       searches_->begin(n, submitted_.back());
     }
-    until([this] { return searches_->done() && ended(submitted_) && tasks_.done(); });
+    until([this] { return searches_->done() && tasks_.done() && ended(submitted_); });
     // Checks that nothing leaked: hosts keep nothing, a trial that needs every slot that a pool may give it
     // runs, and so do as many tasks without slots as fit.
     until([this] { return nothing_is_left(); });
@@ -570,10 +570,13 @@ private:
           .at("id")
           .get<std::string>());
     until([&] {
-      return journal_ && std::all_of(ids.begin(), ids.end(), [&](const auto& id) {
-               const auto row = journal_->reads()->other_task(parse_task(id));
-               return row && terminal(row->state);
-             });
+      const auto is_over = [this](const std::string& id) {
+        const auto row = journal_->reads()->other_task(parse_task(id));
+        return row && terminal(row->state);
+      };
+      while (journal_ && !ids.empty() && is_over(ids.back()))
+        ids.pop_back();
+      return ids.empty();
     });
     until([this] { return nothing_is_left(); });
   }
