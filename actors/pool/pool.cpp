@@ -248,11 +248,13 @@ void pool::wait_at_home(pool_run& run) {
   unheld_.push_back(run.id);
 }
 
-/// Tells those runs that have just asked and that the pool could not hold.
+/// Tells those runs that have just asked and that the pool could not hold. A run that `give_up_excluded` ends
+/// hears only that, as it does not wait.
 void pool::report_unheld(actions& out) {
   for (const auto id : std::exchange(unheld_, {}))
     if (const auto it = runs_.find(id); it != runs_.end() && it->second.waits() && total_ > 0 &&
-                                        !could_hold(it->second) && !could_ever_hold(it->second))
+                                        !could_hold(it->second) && !could_ever_hold(it->second) &&
+                                        !(unjudged_.contains(id) && lacks_excluded(it->second)))
       out.push_back(report_unplaceable{id, it->second.need(), total_});
 }
 

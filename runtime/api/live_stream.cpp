@@ -263,10 +263,18 @@ private:
         out += event("lost", {{"topic", "series"}, {"count", fresh - points_at_once}});
         first = (*points)->end() - points_at_once;
       }
+      const series_point* told = nullptr;
       for (; first != (*points)->end(); ++first) {
         row = first->row;
         if (gone({first->run}, first->steps))
           continue;
+        if (told && replaces(*first, *told, c.of.group)) {
+          at.back() = static_cast<double>(first->at) / 1e6;
+          y.back() = first->y;
+          told = &*first;
+          continue;
+        }
+        told = &*first;
         steps.push_back(first->steps);
         at.push_back(static_cast<double>(first->at) / 1e6);
         y.push_back(first->y);

@@ -94,6 +94,7 @@ result<series_line> series_axis::line(const trial_row& of, const std::string& gr
   const running_time running(of.runs);
   series_line out;
   auto beside = other ? other->begin() : series_column::const_iterator{};
+  const series_point* drawn = nullptr; // the point that was added last
   for (const auto& p : **points) {
     if (gone({p.run}, p.steps))
       continue;
@@ -110,8 +111,14 @@ result<series_line> series_axis::line(const trial_row& of, const std::string& gr
       x = beside->y;
     }
     out.row = p.row;
-    out.x.push_back(x);
-    out.y.push_back(p.y);
+    if (drawn && replaces(p, *drawn, group)) {
+      out.x.back() = x;
+      out.y.back() = p.y;
+    } else {
+      out.x.push_back(x);
+      out.y.push_back(p.y);
+    }
+    drawn = &p;
   }
   return out;
 }

@@ -267,6 +267,10 @@ const char* name(metric_kind kind) {
   return "other";
 }
 
+bool replaces(const series_point& x, const series_point& before, std::string_view group) {
+  return x.steps == before.steps && x.run == before.run && x.steps > 0 && storage::has_step(group, x.steps);
+}
+
 metric_kind kind_of(const value& x) {
   if (number_in(x))
     return metric_kind::number;

@@ -25,6 +25,10 @@ struct series_point {
 };
 using series_column = std::vector<series_point>;
 
+/// Whether a number replaces the one before it in its group: a run may report a step twice. Step 0 has any
+/// number of reports.
+bool replaces(const series_point& x, const series_point& before, std::string_view group);
+
 enum class metric_kind { number, matrix, table, vector, text, other };
 const char* name(metric_kind kind);
 

@@ -3,6 +3,7 @@
 import pathlib
 import re
 import subprocess
+import urllib.parse
 
 from test_web import cells
 from web_site import BINARY, Page, Site, wait_for
@@ -70,6 +71,35 @@ def test_who_did_what_is_told_from_facts(site, page):
     for kind in ("shell", "supervision", "node", "fault"):
         page.go(f"/events?kind={kind}")
         assert page.page.get_by_label("Kind").input_value() == kind
+    page.fine()
+
+
+# ---- reports
+
+
+def test_reports_forget_what_an_older_data_directory_lacks(site, page):
+    experiment = site.submit("reports", "import time, troupe\nfor step in range(1, 6):\n    troupe.log({'loss': 1.0 / step}, step=step)\ntime.sleep(1000)\n", "searcher: {name: single, metric: loss}\nresources: {slots_per_trial: 0}")
+    trial = wait_for(lambda: (site.json("trial", "list", str(experiment)) or [{}])[0].get("id"), 60)
+    path = f"/troupe/v1/trials/{trial}/metrics"
+    rows = wait_for(lambda: len(all := page.page.request.get(site.url() + path).json()) == 5 and all, 60)
+    page.go(f"/trials/{trial}/metrics")
+    shown = lambda count: page.page.wait_for_selector(f'[role=grid][aria-label="Reports"][data-all="{count}"]')
+    shown(5)
+    older = rows[:2]
+
+    def answer(route):
+        after = int(dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(route.request.url).query)).get("after", 0))
+        route.fulfill(json=[r for r in older if r["row"] > after])
+
+    page.page.route(f"**{path}?**", answer)
+    shown(2)
+    # Its new reports may have numbers that the former ones had.
+    older.append({**rows[2], "endTime": "2040-01-01T00:00:00Z"})
+    shown(3)
+    older[2:] = rows[2:4]
+    shown(4)
+    page.page.unroute(f"**{path}?**")
+    site.cli("experiment", "kill", str(experiment))
     page.fine()
 
 
@@ -333,6 +363,26 @@ def test_two_users_in_one_browser(tmp_path, chromium):
         enters(first, "eve")
         hear(seen[1], but=(seen[0], seen[2], secret))
         assert second.page.get_by_role("dialog", name="Sign in again").count() == 0
+
+        def fork():
+            second.go(f"/experiments/{seen[1]}")
+            second.page.get_by_role("button", name="Fork").click()
+            dialog = second.page.get_by_role("dialog", name=f"Fork experiment {seen[1]}")
+            dialog.get_by_text("The server accepts it.").wait_for()
+            return dialog.get_by_label("Configuration")
+
+        # What was typed into an editor stays for who typed it, and is shown to nobody else.
+        box = fork()
+        plain = box.input_value()
+        box.press("Control+End")
+        second.page.keyboard.type("# eve's")
+        for user, text in (("admin", plain), ("eve", plain + "# eve's")):
+            first.page.goto(site.link("experiments", user=user))
+            second.page.locator("header .who").get_by_text(user, exact=True).wait_for()
+            assert fork().input_value() == text
+        second.page.keyboard.press("Escape")
+        second.page.get_by_role("alertdialog").get_by_role("button", name="Discard").click()
+        assert fork().input_value() == plain
         for tab in tabs:
             tab.fine()
     finally:
@@ -409,6 +459,14 @@ def test_rights_are_those_of_the_workspace(tmp_path, chromium):
         paused.page.bring_to_front()
         paused.page.keyboard.press(".")
         paused.page.get_by_text(f"There is no experiment {others}.").wait_for()
+        # When the right comes back, they show it again.
+        site.cli("role", "give", "Viewer", "--user", "eve", "--workspace", "Uncategorized")
+        for one, heading in ((tab, f"Experiment {others}: asleep"), (trial, f"Trial {trials[others]}"), (paused, f"Experiment {others}: asleep")):
+            one.page.bring_to_front()
+            one.ready()
+            assert one.page.locator("h1").inner_text() == heading and one.page.title() == heading + " · Troupe"
+            one.page.get_by_role("tab").first.wait_for()
+        row(others).wait_for()
         for one in (tab, trial, table, paused, events):
             one.fine_but(404)
     finally:

@@ -136,7 +136,7 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
         if (range || (x !== "step" && x !== "time")) return;
         const before = newest.get(trial) ?? -Infinity;
         newest.set(trial, e.data.steps[e.data.steps.length - 1] ?? before);
-        if (e.data.steps[0]! < before) later();
+        if (e.data.steps[0]! < before || (e.data.steps[0] === before && before > 0)) later(); // a later value of a step replaces the one before
         const p = pending.get(trial) ?? { row: 0, x: [], y: [] };
         if (e.data.row <= p.row) return; // two streams report this point
         const fresh = { trial, row: e.data.row, x: x === "step" ? e.data.steps : e.data.at, y: numbers(e.data.y) };

@@ -43,6 +43,28 @@ export function goesBack(field: Field): () => void {
   };
 }
 
+/** Keeps a text that a user has typed and not sent, for this tab and this user alone: a tab begins anew when another user signs in. An empty
+ *  text is forgotten. */
+export function keep(user: number, what: string, text: string): void {
+  try {
+    if (text === "") sessionStorage.removeItem(keyOf(user, what));
+    else sessionStorage.setItem(keyOf(user, what), text);
+  } catch {
+    // the browser stores nothing
+  }
+}
+
+/** The text that is kept, or "". */
+export function kept(user: number, what: string): string {
+  try {
+    return sessionStorage.getItem(keyOf(user, what)) ?? "";
+  } catch {
+    return "";
+  }
+}
+
+const keyOf = (user: number, what: string): string => `troupe.typed ${user} ${what}`;
+
 /** Writes a key into a field that does not have the focus. Returns whether the key was used. */
 export function typeInto(field: Field, e: KeyboardEvent): boolean {
   const altGr = e.getModifierState("AltGraph");

@@ -81,6 +81,33 @@ TEST(Series, AScriptThatBeginsAnewInALaterRunDrawsItsStepsOnce) {
   EXPECT_EQ(line()["y"], value({1, 2, 30, 40}));
 }
 
+TEST(Series, OfAStepThatARunReportsTwiceTheLaterValueIsDrawn) {
+  table t;
+  t.reader->trial_rows[13].runs = {{.run = {1}, .started = t0}};
+  for (const auto* group : {"training", "own", "profiler"}) {
+    report(*t.reader, 13, group, 1, {{"loss", 10}, {"epoch", 0.1}});
+    report(*t.reader, 13, group, 2, {{"loss", 20}, {"epoch", 0.2}});
+    report(*t.reader, 13, "validation", 2, {{"loss", 0}});
+    report(*t.reader, 13, group, 2, {{"other", 7}});
+    report(*t.reader, 13, group, 2, {{"loss", 21}, {"epoch", 0.3}});
+    report(*t.reader, 13, group, 3, {{"loss", 30}});
+  }
+  const auto line = [&](const std::string& query) {
+    return asked(t, "/troupe/v1/series?trials=13&metric=loss&group=" + query)["series"][0];
+  };
+  EXPECT_EQ(line("training")["x"], value({1, 2, 3}));
+  EXPECT_EQ(line("training")["y"], value({10, 21, 30}));
+  EXPECT_EQ(line("training")["count"], 3);
+  EXPECT_EQ(line("training&x=epoch")["x"], value({0.1, 0.3}));
+  EXPECT_EQ(line("training&x=epoch")["y"], value({10, 21}));
+  EXPECT_EQ(line("own")["y"], value({10, 21, 30}));
+  EXPECT_EQ(line("profiler")["y"], value({10, 20, 21, 30})) << "samples, not steps";
+  report(*t.reader, 13, "own", 0, {{"plain", 1}});
+  report(*t.reader, 13, "own", 0, {{"plain", 2}});
+  EXPECT_EQ(asked(t, "/troupe/v1/series?trials=13&metric=plain&group=own")["series"][0]["y"], value({1, 2}))
+    << "reports without a step";
+}
+
 TEST(Workloads, ReportsOfOneStepAreOneToTheirReaders) {
   table t;
   t.reader->trial_rows[13].runs = {{.run = {1}, .started = t0}};
@@ -655,6 +682,20 @@ TEST(Live, TellsWhatChangedAndAtMostFourTimesASecond) {
   EXPECT_TRUE(events_of(*s, t0 + 100ms).empty()) << "too soon";
   EXPECT_EQ(events_of(*s, t0 + 300ms), (std::vector<std::string>{"experiment", "trial", "points"}));
   EXPECT_TRUE(events_of(*s, t0 + 600ms).empty());
+}
+
+TEST(Live, TellsTheLaterValueOfAStepThatARunReportsTwice) {
+  table t;
+  auto s =
+    live_stream(parts_of(t), {}, 3, *live_topics::read("series/7/training/loss"), t.reader->sequence());
+  EXPECT_EQ(events_of(*s, t0), (std::vector<std::string>{"hello"}));
+  t.reader->add("trial/12", run_started{t0, {3}, "c1", 100});
+  for (const double loss : {0.5, 0.25})
+    report(*t.reader, 12, "training", 160, {{"loss", loss}}, 2);
+  const auto told = s->next(t0 + 300ms);
+  ASSERT_TRUE(told);
+  EXPECT_THAT(told->bytes, testing::HasSubstr(R"("y":[0.25])"));
+  EXPECT_THAT(told->bytes, testing::HasSubstr(R"("steps":[160])"));
 }
 
 TEST(Live, AReaderThatComesAgainGetsWhatItMissed) {

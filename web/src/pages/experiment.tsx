@@ -68,12 +68,17 @@ function One(props: PageProps) {
   const id = props.id;
   const one = useSignal<Experiment | null>(null);
   const gone = useSignal(false);
-  const { now, again } = useRead(`experiment ${id}`, (signal) =>
-    get<GetExperimentResponse>(`/api/v1/experiments/${id}`, {}, signal).catch((why: unknown) => {
+  const { now, again } = useRead(`experiment ${id}`, async (signal) => {
+    const left = gone.peek(); // otherwise an answer from before its end would bring it back
+    try {
+      const answer = await get<GetExperimentResponse>(`/api/v1/experiments/${id}`, {}, signal);
+      if (left) gone.value = false; // its user may see it again
+      return answer;
+    } catch (why) {
       if (isUnknown(why) && one.peek()) gone.value = true; // a page that was hidden or paused has not heard of it
       throw why;
-    }),
-  );
+    }
+  });
   useAtOnce(() => {
     if (now.value.state === "ready") one.value = now.value.value.experiment;
   });
@@ -88,14 +93,14 @@ function One(props: PageProps) {
     });
   }, [id]);
   useSignalEffect(() => {
-    if (returns.value > 0 && !gone.peek()) again();
+    if (returns.value > 0) again();
   });
   useNoMoment([props.tab], !timed.includes(props.tab));
   const e = one.value;
   const view = now.value;
   const known = tabs.some(([t]) => t === props.tab);
   const unknown = gone.value || (view.state === "error" && !e && isUnknown(view.why));
-  usePage(e ? `Experiment ${id}: ${clean(e.name)}` : `Experiment ${id}`, view.state === "error" || unknown || !known ? "error" : e ? "ready" : "loading");
+  usePage(e && !unknown ? `Experiment ${id}: ${clean(e.name)}` : `Experiment ${id}`, view.state === "error" || unknown || !known ? "error" : e ? "ready" : "loading");
   useEffect(() => {
     if (!unknown || gone.value) return;
     return listen(["experiments"], (x) => void (x.name === "experiment" && x.data.id === id && again())); // the experiment may still be created

@@ -2,13 +2,14 @@
 
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { explain, get, isAway, post, type Experiment } from "../api";
+import { explain, get, isAway, post, session, type Experiment } from "../api";
 import { Download } from "../download";
 import { Editor, type FaultAt } from "../editor";
 import { KeptInput } from "../kept_input";
 import { connection, returns } from "../live";
 import { go, params, set } from "../router";
 import { bytes, clean, flat } from "../text";
+import { keep, kept } from "../typed";
 import { Copy, Empty, Failed, question, say, useRead } from "../ui";
 import type { DefaultConfig, FileNode as Node, GetExperimentResponse, GetModelDefFileResponse, GetModelDefTreeResponse } from "../api_types";
 
@@ -190,7 +191,9 @@ const placed = (config: string, of: Experiment) => (/^(["']?)(?:workspace|projec
 export function Fork(props: { of: Experiment; onClose: () => void }) {
   const e = props.of;
   const box = useRef<HTMLDialogElement>(null);
-  const text = useSignal("");
+  const me = useRef(session.peek()?.user.id ?? 0).current;
+  const what = `fork ${e.id}`;
+  const text = useSignal(kept(me, what));
   const faults = useSignal<FaultAt[]>([]);
   const fault = useSignal("");
   const checked = useSignal(false);
@@ -254,6 +257,10 @@ export function Fork(props: { of: Experiment; onClose: () => void }) {
     returns.value;
     if (connection.value === "live" && away.peek()) turn.value = turn.peek() + 1;
   });
+  const close = () => {
+    keep(me, what, "");
+    props.onClose();
+  };
   /** Closes the editor. What was changed is lost, so that this is asked before. */
   const leave = () => {
     if (text.peek() === before.current) return box.current?.close();
@@ -269,12 +276,16 @@ export function Fork(props: { of: Experiment; onClose: () => void }) {
     try {
       const made = await post<{ experiment: { id: number } }>("/api/v1/experiments", { ...placed(text.value, e), parentId: e.id, activate: true });
       say(`experiment ${made.experiment.id}`);
-      props.onClose();
+      close();
       go(`/experiments/${made.experiment.id}`);
     } catch (why) {
       failed(why);
     }
     busy.value = false;
+  };
+  const typed = (to: string) => {
+    text.value = to;
+    keep(me, what, to === before.current ? "" : to);
   };
   const toLine = (line: number) => {
     const el = area.current;
@@ -289,7 +300,7 @@ export function Fork(props: { of: Experiment; onClose: () => void }) {
       ref={box}
       class="wide"
       aria-label={`Fork experiment ${e.id}`}
-      onClose={props.onClose}
+      onClose={close}
       onCancel={(ev) => {
         ev.preventDefault();
         leave();
@@ -303,7 +314,7 @@ export function Fork(props: { of: Experiment; onClose: () => void }) {
     >
       <h2>Fork experiment {e.id}</h2>
       <p>A new experiment with the same files and this configuration.</p>
-      <Editor label="Configuration" area={area} value={text.value} faults={faults.value} invalid={fault.value !== ""} onInput={(to) => (text.value = to)} />
+      <Editor label="Configuration" area={area} value={text.value} faults={faults.value} invalid={fault.value !== ""} onInput={typed} />
       <div role="status" id="editor-faults" class={fault.value ? "fault" : "hint"}>
         {fault.value === "" ? (
           checked.value ? (

@@ -64,9 +64,11 @@ function One(props: PageProps) {
   useNoMoment();
   const { now, again } = useRead(`trial ${id}`, async (signal) => {
     if (props.tab === "logs") await stood; // the lines of the log come first
+    const left = gone.peek(); // otherwise an answer from before its end would bring it back
     try {
       const { trial } = await get<GetTrialResponse>(`/api/v1/trials/${id}`, {}, signal);
       const [e, t] = await Promise.all([get<GetExperimentResponse>(`/api/v1/experiments/${trial.experimentId}`, {}, signal), get<GetTaskResponse>(`/api/v1/tasks/${encodeURIComponent(trial.taskId)}`, {}, signal)]);
+      if (left) gone.value = false; // its user may see it again
       return { trial, experiment: e.experiment, task: t.task };
     } catch (why) {
       if (isUnknown(why) && view.peek()) gone.value = true; // a page that was hidden or paused has not heard of it
@@ -100,7 +102,7 @@ function One(props: PageProps) {
     };
   }, [id, v?.trial.experimentId]);
   useSignalEffect(() => {
-    if (returns.value > 0 && !gone.peek()) again();
+    if (returns.value > 0) again();
   });
   const unknown = now.value.state === "error" && !v && isUnknown(now.value.why);
   useEffect(() => {
@@ -323,8 +325,8 @@ function Reports(props: GetTrialResponse) {
   const v = now.value;
   const read = v.state === "ready" ? v.value : none;
   const rows = useMemo(() => (later.value.length > 0 ? [...read, ...later.value.filter((r) => r.row > (read[read.length - 1]?.row ?? 0))] : read), [read, later.value]);
-  const last = useRef(0);
-  last.current = rows[rows.length - 1]?.row ?? 0;
+  const newest = useRef<Report | undefined>(undefined);
+  newest.current = rows[rows.length - 1];
   // A trial that reports is read again when the stream reports it, and every 5 s, because the stream does not report everything.
   const alive = !ended(props.trial);
   useEffect(() => {
@@ -334,12 +336,18 @@ function Reports(props: GetTrialResponse) {
     const abort = new AbortController();
     const more = () => {
       soon = undefined;
-      if (busy || document.hidden || paused.peek() || last.current === 0) return void (last.current === 0 && !document.hidden && again());
+      if (busy || document.hidden || paused.peek() || !newest.current) return void (!newest.current && !document.hidden && again());
       busy = true;
-      get<Report[]>(`/troupe/v1/trials/${id}/metrics`, { after: last.current, limit: 1000 }, abort.signal)
+      const known = newest.current!;
+      get<Report[]>(`/troupe/v1/trials/${id}/metrics`, { after: known.row - 1, limit: 1000 }, abort.signal)
         .then(
-          (more) => {
-            if (more.length > 0) later.value = later.peek().concat(more);
+          ([same, ...more]) => {
+            if (same?.row === known.row && same.endTime === known.endTime) {
+              if (more.length > 0) later.value = later.peek().concat(more);
+              return;
+            }
+            later.value = []; // the server has an older data directory now
+            again();
           },
           () => undefined,
         )
