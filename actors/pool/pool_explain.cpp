@@ -50,6 +50,12 @@ bool pool::fits_bare(const pool_run& run, const placement_rules& rules, bool wit
   return false;
 }
 
+/// Whether the agent gets no new work by an order, also after it has come back.
+static bool is_ordered_off(const auto& agents, const std::string& name) {
+  const auto it = agents.find(name);
+  return it != agents.end() && it->second.drained && it->second.leaves_for.empty();
+}
+
 /// The agents that are away and could hold the run, alone or with others; empty if the present agents could
 /// hold it. Of an agent that has not come since the master's start only the name is known: it counts if the
 /// run asks for it by name.
@@ -84,7 +90,8 @@ std::string pool::away_text(const pool_run& run) const {
     text += (i ? ", " : "") + names[i];
   if (names.size() > most)
     text += " and " + std::to_string(names.size() - most) + " more";
-  return names.size() == 1 ? "; agent " + text + ", which could hold it, is away"
+  return names.size() == 1 ? "; agent " + text + ", which could hold it, is away" +
+                               (is_ordered_off(agents_, names.front()) ? " and drained" : "")
                            : "; agents " + text + ", which could hold it, are away";
 }
 
@@ -565,7 +572,8 @@ std::string pool::advice(const pool_run& run, const std::string& code) {
            " to a multiple of " + std::to_string(supply_.instance_slots);
   if (code == "too_large" || code == "single_node" || code == "constraints")
     if (const auto away = away_for(run); !away.empty())
-      return "start agent " + away.front() + " again";
+      return "start agent " + away.front() + " again" +
+             (is_ordered_off(agents_, away.front()) ? ", and troupe agent enable " + away.front() : "");
   if (code == "too_large" || code == "single_node") {
     const bool is_elastic = most_supplied() > 0;
     const bool more = code == "too_large" && run.need() > most_supplied();

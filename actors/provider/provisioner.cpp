@@ -433,9 +433,14 @@ supply_told provisioner::supply() const {
   out.max_instances = settings_.max_instances;
   out.instances = instances();
   out.starting = starting();
+  // The first of several errors is the reason for those who wait. The others are told beside it.
   for (const char* call : {"launch", "list", "terminate"})
-    if (const auto it = errors_.find(call); it != errors_.end() && out.error.empty())
-      out.error = it->second;
+    if (const auto it = errors_.find(call); it != errors_.end()) {
+      if (out.error.empty())
+        out.error = it->second;
+      else
+        out.faults.push_back(it->second);
+    }
   if (is_former()) {
     std::vector<std::string> ids;
     for (const auto& [id, x] : instances_)

@@ -151,12 +151,22 @@ def test_a_page_of_what_was_deleted_says_so(site, page):
     site.wait_ended(search)
     trial = site.json("trial", "list", str(search))[0]["id"]
     tabs = [page, Page(page.page.context, site), Page(page.page.context, site)]
+    events, hits = Page(page.page.context, site), Page(page.page.context, site)
+    events.go(f"/events?experiment={search}")
+    events.page.wait_for_selector('[role=grid][aria-label="Events"] [role=row][data-id]')
+    hits.go(f"/logs?experiment={search}&regex=1&q=.")
+    hits.page.wait_for_selector("[data-testid=hits][data-state=ready]:not([data-hits='0'])")
     for tab, path in zip(tabs, [f"/experiments/{search}", f"/trials/{trial}", f"/trials/{trial}/logs"]):
         tab.go(path).settle()
     site.cli("experiment", "delete", str(search), "--yes")
     for tab, said in zip(tabs, [f"no experiment {search}", f"no trial {trial}", f"no trial {trial}"]):
         tab.page.bring_to_front()
         tab.page.wait_for_selector(f"main[data-state=error]:has-text('There is {said}')")
+    for tab in (events, hits):
+        tab.page.bring_to_front()
+        tab.page.wait_for_selector(f"[role=alert]:has-text(\"'{search}' not found\")")
+        tab.page.wait_for_selector(f"select[aria-label=Experiment]:not(:has(option:has-text('{search} deleted')))", state="attached")
+    assert hits.page.locator("[data-testid=hits]").get_attribute("data-hits") == "0"
 
 
 def test_a_pool_without_an_agent_is_shown(tmp_path, chromium):

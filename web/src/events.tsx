@@ -44,6 +44,7 @@ function fact(text: string): Fact {
   };
 }
 
+const chosen = (query: string): number[] => (new URLSearchParams(query).get("experiment") ?? "").split(",").map(Number);
 const facts = [columns(false), columns(true)] as const;
 const pauseAfterChange = 400; // ms
 const untold = 4000; // ms between two looks for facts that no topic reports
@@ -70,6 +71,7 @@ export function EventGrid(props: { query: string; topics: readonly string[]; com
     let busy = false;
     let changed = false; // whether something changed during the read
     let refused = false;
+    let stale = false; // whether an experiment of these facts is gone, so that all are read again
     const show = (fresh: Fact[]) => {
       if (fresh.length === 0) return;
       const all = rows.peek().concat(fresh);
@@ -78,9 +80,11 @@ export function EventGrid(props: { query: string; topics: readonly string[]; com
     };
     const follow = async () => {
       const newest = Number((await request("GET", "/troupe/v1/session", undefined, abort.signal)).headers.get("Troupe-Sequence")) || 0;
-      if (newest < known) {
-        forget(); // the server has an older data directory now
+      // With a smaller number the server has an older data directory.
+      if (newest < known || stale) {
+        forget();
         known = 0;
+        stale = false;
       }
       if (newest <= known) return;
       if (props.query === "" && known < newest - most) {
@@ -130,7 +134,10 @@ export function EventGrid(props: { query: string; topics: readonly string[]; com
       }, after);
     };
     look(0);
-    const stop = listen([...props.topics], () => look(pauseAfterChange));
+    const stop = listen([...props.topics], (e) => {
+      if (e.name === "gone") stale ||= chosen(props.query).includes(e.data.experiment) || rows.peek().some((f) => f.experiment === e.data.experiment);
+      look(pauseAfterChange);
+    });
     return () => {
       stop();
       abort.abort();

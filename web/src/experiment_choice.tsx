@@ -1,8 +1,9 @@
 // The choice of the experiment that a page is about, or with `several` of more than one. The address holds the choice.
 
 import { useSignalEffect } from "@preact/signals";
+import { useEffect } from "preact/hooks";
 import { get } from "./api";
-import { returns } from "./live";
+import { listen, returns } from "./live";
 import { params, set } from "./router";
 import { clean } from "./text";
 import { useRead } from "./ui";
@@ -15,6 +16,7 @@ export function ChooseExperiment(props: { several?: boolean }) {
   useSignalEffect(() => {
     if (returns.value > 0) again();
   });
+  useEffect(() => listen(["experiments"], (e) => e.name === "gone" && again()), []);
   const list = now.value.state === "ready" ? now.value.value.experiments : [];
   const older = chosen !== "" && !list.some((e) => String(e.id) === chosen); // whether the chosen one is not among the newest, which the list has
   const option = (e: (typeof list)[number]) => (

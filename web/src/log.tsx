@@ -6,7 +6,7 @@ import { stand, stood } from "./asked";
 import { explain, get, lines, type LogLine } from "./api";
 import { searchBoxes } from "./keys";
 import { searched } from "./command";
-import { listen, returns } from "./live";
+import { listen, returns, rights } from "./live";
 import { lineOf, logQuery } from "./queries";
 import { params, place, prefix, set } from "./router";
 import { patched } from "./address";
@@ -244,6 +244,17 @@ export function SearchLog(props: { where: string; onHit: (h: LogLine) => void; o
   const from = useSignal(""); // where the search continues
   const input = useRef<HTMLInputElement>(null);
   const atOnce = props.wide ? 500 : 100;
+  const turn = useSignal(0); // number of searches that began anew as hits may be of an experiment that has gone
+  useEffect(() => {
+    let due: ReturnType<typeof setTimeout> | undefined;
+    const stop = listen(props.wide ? ["experiments"] : [], (e) => {
+      if (e.name === "gone" && hits.peek().length > 0) due ??= setTimeout(() => ((due = undefined), ++turn.value), 400);
+    });
+    return () => {
+      stop();
+      clearTimeout(due);
+    };
+  }, [props.wide]);
   useEffect(() => {
     const mine = () => input.current?.focus();
     searchBoxes.push(mine);
@@ -257,7 +268,7 @@ export function SearchLog(props: { where: string; onHit: (h: LogLine) => void; o
     scanned.current = 0;
     seen.value = atOnce;
     from.value = "";
-  }, [q, regex, props.where]);
+  }, [q, regex, props.where, rights.value, turn.value]);
   useEffect(() => {
     end.value = null;
     fault.value = "";
@@ -290,7 +301,7 @@ export function SearchLog(props: { where: string; onHit: (h: LogLine) => void; o
       abort.abort();
       cancelAnimationFrame(due);
     };
-  }, [q, regex, props.where, props.waits, from.value]);
+  }, [q, regex, props.where, props.waits, from.value, rights.value, turn.value]);
   const list = hits.value.slice(0, seen.value);
   const count = hits.value.length;
   const further = end.value?.after ?? "";

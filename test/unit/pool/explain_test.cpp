@@ -368,6 +368,13 @@ TEST(PoolExplain, NamesAgentsThatAreAwayAndCouldHoldIt) {
       << "it was removed";
   }
   {
+    explained_pool p;
+    p.up("a", 2).up("b", 2).tell(agent_drain{"b"}).tell(agent_down{"b"}).ask(1, 1, 42, on_b);
+    EXPECT_EQ(said(p, 1), none +
+                            "; agent b, which could hold it, is away and drained > start agent b again, and "
+                            "troupe agent enable b");
+  }
+  {
     explained_pool p; // the pool was made again, and agent b has not registered yet
     p.up("a", 2).tell(agent_down{"b"}).ask(1, 1, 42, on_b).ask(2, 1, 42, rack);
     EXPECT_EQ(said(p, 1), none + away);

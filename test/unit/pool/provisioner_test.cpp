@@ -250,6 +250,18 @@ TEST_F(Provision, SaysAnErrorOnlyAfterTheRetriesAndTheTimeItWasGiven) {
   EXPECT_EQ(machine->supply().error, "no quota");
 }
 
+TEST_F(Provision, TellsEachCallThatFails) {
+  begin({.instance_slots = 1, .max_instances = 3}, {"i1"});
+  static_cast<void>(tell(work(2), 0s));
+  EXPECT_EQ(tell(list({"i1", "x1"}), 0s), "ended x1 ordered 1 | end x1 (unknown) launch 1:1");
+  EXPECT_EQ(tell(instances_launched{1, {}, "no quota"}, 1s), "failed 1 | ");
+  static_cast<void>(tell(instances_ended{{"x1"}, "cannot end"}, 1s));
+  EXPECT_EQ(machine->supply().error, "no quota");
+  EXPECT_EQ(machine->supply().faults, std::vector<std::string>{"cannot end"});
+  static_cast<void>(tell(instances_ended{{"x1"}, ""}, 2s));
+  EXPECT_TRUE(machine->supply().faults.empty());
+}
+
 TEST_F(Provision, TakesFewerThanOrderedAndAsksForTheRestLater) {
   static_cast<void>(tell(work(3), 0s));
   EXPECT_EQ(tell(list({}), 0s), "ordered 1 | launch 1:3");

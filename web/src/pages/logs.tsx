@@ -1,8 +1,10 @@
+import { useEffect } from "preact/hooks";
 import { get, ifThere } from "../api";
 import { searched } from "../command";
 import { usePage } from "../page";
 import { ChooseExperiment } from "../experiment_choice";
 import { SearchLog } from "../log";
+import { listen } from "../live";
 import { go, params } from "../router";
 import { clean } from "../text";
 import { CopyCommand, CopyLink, useRead } from "../ui";
@@ -12,11 +14,12 @@ export default function Logs() {
   const of = params.value.text("experiment");
   const asked = of.split(",");
   // Where one of several experiments was deleted, the search goes on in the others.
-  const { now } = useRead(`there ${of}`, async (signal) => {
+  const { now, again } = useRead(`there ${of}`, async (signal) => {
     if (asked.length < 2) return asked;
     const found = await Promise.all(asked.map((id) => ifThere(get(`/api/v1/experiments/${encodeURIComponent(id)}`, {}, signal))));
     return asked.filter((_, i) => found[i] !== null);
   });
+  useEffect(() => listen(["experiments"], (e) => e.name === "gone" && again()), []);
   const known = now.value.state === "ready" && now.value.value.length > 0 ? now.value.value : asked; // where none exists, the server's refusal is shown
   const gone = asked.filter((id) => !known.includes(id));
   return (
