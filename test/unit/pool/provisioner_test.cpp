@@ -257,9 +257,13 @@ TEST_F(Provision, TellsEachCallThatFails) {
   EXPECT_EQ(tell(instances_launched{1, {}, "no quota"}, 1s), "failed 1 | ");
   static_cast<void>(tell(instances_ended{{"x1"}, "cannot end"}, 1s));
   EXPECT_EQ(machine->supply().error, "no quota");
-  EXPECT_EQ(machine->supply().faults, std::vector<std::string>{"cannot end"});
+  const auto is_told = [this] {
+    const auto faults = machine->supply().faults;
+    return std::find(faults.begin(), faults.end(), "cannot end") != faults.end();
+  };
+  EXPECT_TRUE(is_told()) << "beside the error";
   static_cast<void>(tell(instances_ended{{"x1"}, ""}, 2s));
-  EXPECT_TRUE(machine->supply().faults.empty());
+  EXPECT_FALSE(is_told());
 }
 
 TEST_F(Provision, TakesFewerThanOrderedAndAsksForTheRestLater) {
