@@ -60,6 +60,11 @@ void cluster_tasks::recover() {
       for (const auto& row : *rows)
         if (!terminal(row.state))
           recover_one(row);
+  // The tasks that ended are left out, as there may be one for each experiment that was ever deleted.
+  if (auto rows = peers_.reads->other_tasks(task_kind::checkpoint_gc, self_->now()))
+    for (const auto& row : *rows)
+      if (!terminal(row.state) && collects_on_agent(row.made))
+        recover_one(row);
 }
 
 void cluster_tasks::recover_one(const task_detail& row) {
@@ -137,7 +142,31 @@ void cluster_tasks::each_open(const std::function<void(task_id, const run_row&)>
   }
 }
 
-result<task_settings> cluster_tasks::settings_of(const task_created& made) const {
+/// The creation of a task that removes files of checkpoints, with what the task needs of its experiment: the
+/// environment that its trials had, and its storage, whose secrets no fact of the task holds.
+result<task_created> cluster_tasks::with_experiment(task_created made) const {
+  const auto of = made.details.is_object() ? made.details.value("experiment", value()) : value();
+  auto row = peers_.reads->experiment({of.is_number_unsigned() ? of.get<std::uint64_t>() : 0});
+  if (!row)
+    return row.error();
+  const value& config = row->config;
+  const auto part = [&](const char* key) {
+    return config.is_object() ? config.value(key, value()) : value();
+  };
+  made.details["storage"] = part("checkpoint_storage");
+  made.config["bind_mounts"] = part("bind_mounts");
+  made.config["environment"] = part("environment");
+  if (auto& environment = made.config["environment"]; environment.is_object())
+    environment.erase("proxy_ports");
+  return made;
+}
+
+result<task_settings> cluster_tasks::settings_of(const task_created& created) const {
+  auto complete =
+    created.id.kind() == task_kind::checkpoint_gc ? with_experiment(created) : result<task_created>(created);
+  if (!complete)
+    return complete.error();
+  const auto& made = *complete;
   const auto at = machine_.where.workspaces().find(made.workspace);
   auto settings = task_settings_of(made, at == machine_.where.workspaces().end() ? "" : at->second.name);
   if (!settings)
@@ -154,7 +183,7 @@ result<task_settings> cluster_tasks::settings_of(const task_created& made) const
   const auto events = setup_.checkpoint_dir.empty() || tokens.cluster_id.empty()
                         ? ""
                         : setup_.checkpoint_dir + "/" + tokens.cluster_id + "/tensorboard";
-  if (auto service = service_config(made, {tokens.reveal, events}); !service.is_null())
+  if (auto service = service_config(made, {tokens.reveal, events, tokens.cluster_id}); !service.is_null())
     launch.env["TROUPE_SERVICE_CONFIG"] = to_json(service);
   if (made.id.kind() == task_kind::notebook) { // scripts made for Determined read these variables
     launch.env["NOTEBOOK_CONFIG"] = to_json(config::without_secrets(made.config));
@@ -316,7 +345,13 @@ caf::result<command_result> cluster_tasks::on(const std::string& user, commands:
     if (creating_.contains(user + "\n" + x.key))
       return refused({errc::busy, "a task with this key is being created\nhint: ask once more"});
   }
-  auto created = to_create(x, user, world(user));
+  auto here = world(user);
+  if (kind_named(x.kind) == task_kind::checkpoint_gc) // also in a workspace that is archived or being deleted
+    here.workspace = [this](workspace_id id) {
+      const auto at = machine_.where.workspaces().find(id);
+      return at == machine_.where.workspaces().end() ? nullptr : &at->second;
+    };
+  auto created = to_create(x, user, here);
   if (!created)
     return refused(created.error());
   auto& [made, answer] = *created;
@@ -554,7 +589,7 @@ caf::result<command_result> cluster_tasks::hand_on(allocation_id from, task_call
 
 void cluster_tasks::kill_in(workspace_id workspace, const commands::task_stop& order) {
   for (const auto& [id, one] : tasks_)
-    if (one.workspace == workspace)
+    if (one.workspace == workspace && id.kind() != task_kind::checkpoint_gc)
       stop(id, order);
 }
 

@@ -73,7 +73,8 @@ private:
     std::vector<placement> on;
   };
 
-  result<task_settings> settings_of(const task_created& made) const;
+  result<task_created> with_experiment(task_created made) const;
+  result<task_settings> settings_of(const task_created& created) const;
   void start(task_settings settings, const task_created& made, const std::vector<task_fact>& past,
              std::vector<allocation_fact> of_run = {});
   void recover_one(const task_detail& row);

@@ -6,7 +6,7 @@ namespace troupe {
 
 task_kind kind_named(const std::string& name_of_it) {
   for (auto kind : {task_kind::command, task_kind::notebook, task_kind::shell, task_kind::tensorboard,
-                    task_kind::generic})
+                    task_kind::generic, task_kind::checkpoint_gc})
     if (name_of_it == name(kind))
       return kind;
   return task_kind::trial;
@@ -64,13 +64,16 @@ result<created_task> to_create(const commands::task_create& wish, const std::str
   } else if (kind == task_kind::generic && (config.is_null() || config == "")) {
     return error{errc::invalid, "No config file nor forked task provided"};
   }
-  if (kind != task_kind::generic) {
+  // Policies are for what users create: what removes files of an experiment has to run in any case.
+  const bool collects = kind == task_kind::checkpoint_gc;
+  if (kind != task_kind::generic && !collects) {
     below.invariant = world.invariant(workspace);
     below.constraints = world.constraints(workspace);
   }
   below.compute_pool = place->compute_pool;
   below.aux_pool = place->aux_pool;
-  below.may_use = [&](const std::string& pool) { return world.may_use(pool, workspace); };
+  if (!collects)
+    below.may_use = [&](const std::string& pool) { return world.may_use(pool, workspace); };
   below.largest_agent = world.largest_agent;
   auto accepted = accept_task(made.id, config, wish.config_name, below);
   if (!accepted)

@@ -1,5 +1,6 @@
 #include "actors/cluster/explanations.hpp"
 
+#include "actors/task/task_settings.hpp"
 #include "model/config/cluster_config.hpp"
 #include "model/states.hpp"
 
@@ -170,7 +171,7 @@ standing between_runs(const task_detail& task) {
   return {"STARTING", "starting", "its run is about to ask for slots", since};
 }
 
-/// A collection of checkpoints runs in the master itself, not on an agent.
+/// A collection of checkpoints that the master itself reaches.
 standing collecting(const task_detail& task) {
   return {"RUNNING", "running", "the master removes files of checkpoints", task.made.at};
 }
@@ -241,9 +242,9 @@ value explanation_of(const explained_task& of, const value& said, const std::str
   const auto* run = find_run(task.runs, id);
   const auto here = terminal(task.state)              ? standing{"ENDED", "ended", of_end(task), task.ended}
                     : run && run != &task.runs.back() ? of_ended(*run)
-                    : collected_experiment(task)      ? collecting(task)
-                    : !of.open()                      ? between_runs(task)
-                                                      : of_open_run(task.runs, *run, said, doing);
+                    : collected_experiment(task) && !collects_on_agent(task.made) ? collecting(task)
+                    : !of.open()                                                  ? between_runs(task)
+                                 : of_open_run(task.runs, *run, said, doing);
   const auto given = [&](const char* key, value otherwise) {
     return task.made.config.is_object()
              ? task.made.config.value(value::json_pointer(key), std::move(otherwise))

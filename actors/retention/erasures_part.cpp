@@ -55,8 +55,9 @@ bool holds_any(const checkpoint& saved, const std::vector<std::string>& globs) {
 
 } // namespace
 
-erasures::erasures(actor_base<retention_actor>* self, const retention_peers& peers, collections& tasks)
-    : self_(self), peers_(peers), tasks_(tasks) {
+erasures::erasures(actor_base<retention_actor>* self, const retention_peers& peers, collections& tasks,
+                   bucket_removals& buckets)
+    : self_(self), peers_(peers), tasks_(tasks), buckets_(buckets) {
   for (std::size_t i = 0; i < removers_->size(); ++i)
     make_remover(i);
   self_->attach_functor([all = removers_](const caf::error&) {
@@ -103,9 +104,20 @@ result<void> erasures::erase_experiment(const erase_stored& x, const work_ptr& w
                                           : collected_by::deletion;
   auto order = tasks_.order_of(*experiment, cause, x.by);
   order.trial = x.trial;
+  auto far = in_bucket(order, *experiment, *trials);
+  if (!far)
+    return far.error();
+  if (!far->checkpoints.empty())
+    return empty_bucket(x, std::move(*far), work);
+  if (x.tensorboards_only && !retention_of(experiment->config).deletes_here && !work->boards_ordered) {
+    work->boards_ordered = true;
+    buckets_.order(std::move(*far), going_on(x, work));
+    return {};
+  }
   auto pieces = pieces_of(order, *experiment, *trials);
   if (!pieces)
     return pieces.error();
+  work->left.clear();
   if (!x.tensorboards_only)
     for (const auto& trial : *trials)
       if (!x.trial || trial.id == x.trial)
@@ -126,6 +138,50 @@ result<void> erasures::erase_experiment(const erase_stored& x, const work_ptr& w
     remove_some(work);
   });
   return {};
+}
+
+/// What lies in the experiment's bucket of what the order names; without checkpoints if nothing does.
+/// TensorBoard files are removed with the last checkpoints, by the same client.
+result<bucket_order> erasures::in_bucket(const checkpoint_files_removed& order,
+                                         const experiment_row& experiment,
+                                         const std::vector<trial_row>& trials) const {
+  bucket_order out{experiment.id, order.trial, order.cause, order.by, {}, all_files(), true};
+  const auto policy = retention_of(experiment.config);
+  if (policy.deletes_here || order.cause == collected_by::tensorboards || tasks_.is_open(order))
+    return out;
+  for (const auto& trial : trials) {
+    if (order.trial && trial.id != order.trial)
+      continue;
+    auto saved = peers_.reads->checkpoints(trial.id);
+    if (!saved)
+      return saved.error();
+    for (const auto& row : *saved)
+      if (row.state != checkpoint_state::deleted && removable(row.saved) && !is_there(whole(row.saved)))
+        out.checkpoints.push_back(row.saved.uuid);
+  }
+  return out;
+}
+
+/// Waits until a task has removed what lies in the bucket, and goes on with the rest. Each task has to have
+/// removed some checkpoints, so that this ends.
+result<void> erasures::empty_bucket(const erase_stored& x, bucket_order order, const work_ptr& work) {
+  const auto count = order.checkpoints.size();
+  if (work->in_bucket && count >= *work->in_bucket)
+    return error{errc::io, "checkpoint " + order.checkpoints.front() +
+                             " is in the bucket still, although a task has removed it"};
+  work->in_bucket = count;
+  const auto then = going_on(x, work);
+  buckets_.remove(std::move(order), then, then);
+  return {};
+}
+
+/// Goes on with an experiment when a part that concerns its bucket is done; its failure ends the work.
+bucket_removals::done_callback erasures::going_on(const erase_stored& x, const work_ptr& work) {
+  return [this, x, work](const result<void>& done) {
+    const auto rest = done ? erase_experiment(x, work) : done;
+    if (!rest)
+      work->promise.deliver(to_caf(rest.error()));
+  };
 }
 
 /// The pieces that the order names and that exist now. Fails if they cannot be removed from here.
@@ -172,8 +228,8 @@ result<std::vector<removal_piece>> erasures::pieces_of(const checkpoint_files_re
       for (const auto& row : *saved) {
         if (row.state == checkpoint_state::deleted)
           continue;
-        if (!can_delete(row.saved, policy))
-          return cannot_delete(row.saved, policy);
+        if (!can_delete(row.saved, policy) || out_of_sight(row.saved, peers_.checkpoint_dir))
+          return cannot_delete(row.saved);
         if (auto piece = whole(row.saved); is_there(piece))
           out.push_back(std::move(piece));
       }
@@ -207,7 +263,7 @@ result<std::vector<removal_piece>> erasures::pieces_asked_for(const checkpoint_f
     if (!row)
       return row.error();
     if (!removable(row->saved))
-      return cannot_delete(row->saved, {});
+      return cannot_delete(row->saved);
     auto piece = whole(row->saved);
     if (!row->saved.files.empty()) {
       auto store = storage::open_checkpoint_store(piece.store);
@@ -318,7 +374,7 @@ void erasures::carry_out_next(const work_ptr& work) {
 /// erased that are noted as removed and still exist. The tasks that will erase them are begun here, so that a
 /// master that ends in between leaves nothing half done.
 result<void> erasures::look_at_checkpoints(const erase_stored& x, const work_ptr& work) {
-  std::map<experiment_id, std::vector<std::string>> going;
+  std::map<experiment_id, std::vector<std::string>> going, far;
   std::map<experiment_id, retention_policy> policies;
   for (const auto& uuid : x.checkpoints) {
     auto row = peers_.reads->checkpoint(uuid);
@@ -333,8 +389,13 @@ result<void> erasures::look_at_checkpoints(const erase_stored& x, const work_ptr
         return experiment.error();
       policy = policies.emplace(row->experiment, retention_of(experiment->config)).first;
     }
-    if (x.refresh ? !removable(row->saved) : !can_delete(row->saved, policy->second))
-      return cannot_delete(row->saved, policy->second);
+    if (!removable(row->saved) ||
+        (policy->second.deletes_here && !x.refresh && out_of_sight(row->saved, peers_.checkpoint_dir)))
+      return cannot_delete(row->saved);
+    if (!can_delete(row->saved, policy->second)) {
+      far[row->experiment].push_back(uuid);
+      continue;
+    }
     auto& left = work->done.left[uuid];
     if (x.refresh) {
       auto there = refreshed(row->saved);
@@ -352,8 +413,27 @@ result<void> erasures::look_at_checkpoints(const erase_stored& x, const work_ptr
     order.checkpoints = std::move(uuids);
     order.globs = x.globs;
   }
-  begin_next(work);
+  std::vector<bucket_order> orders;
+  const auto globs = x.globs.empty() && !x.refresh ? all_files() : x.globs;
+  for (auto& [id, uuids] : far)
+    orders.push_back({id, {}, collected_by::request, x.by, std::move(uuids), globs, false});
+  order_next(std::move(orders), work);
   return {};
+}
+
+/// Orders the tasks that remove files from buckets. The caller does not wait for them: they report by
+/// themselves which files are left.
+void erasures::order_next(std::vector<bucket_order> orders, const work_ptr& work) {
+  if (orders.empty())
+    return begin_next(work);
+  auto next = std::move(orders.back());
+  orders.pop_back();
+  buckets_.order(std::move(next), [this, orders = std::move(orders), work](const result<void>& done) {
+    if (done)
+      order_next(orders, work);
+    else
+      work->promise.deliver(to_caf(done.error()));
+  });
 }
 
 void erasures::begin_next(const work_ptr& work) {

@@ -2,6 +2,7 @@
 // Erases what a user deletes: experiments, single trials, TensorBoard files, files of checkpoints. A part of
 // the retention actor, which alone calls it.
 
+#include "actors/retention/bucket_removals_part.hpp"
 #include "actors/retention/collections_part.hpp"
 #include "actors/retention/remover_actor.hpp"
 #include "actors/retention/retention_actor.hpp"
@@ -12,9 +13,10 @@ namespace troupe {
 
 class erasures {
 public:
-  /// `peers` and `tasks` belong to the retention actor and live longer than this object. Spawns the removers,
-  /// which end with that actor.
-  erasures(actor_base<retention_actor>* self, const retention_peers& peers, collections& tasks);
+  /// `peers`, `tasks` and `buckets` belong to the retention actor and live longer than this object. Spawns
+  /// the removers, which end with that actor.
+  erasures(actor_base<retention_actor>* self, const retention_peers& peers, collections& tasks,
+           bucket_removals& buckets);
 
   /// Erases what erase_stored names; answers when all of it is gone.
   caf::result<stored_erased> erase(const erase_stored& x);
@@ -32,12 +34,19 @@ private:
     std::vector<removal_piece> pieces;
     std::size_t removed = 0; ///< number of `pieces` that are removed or being removed
     std::string why;         ///< reason of the first failure
+    /// Number of checkpoints in a bucket at the last look; none: nobody looked yet.
+    std::optional<std::size_t> in_bucket;
+    bool boards_ordered = false; ///< whether a task removes the TensorBoard files in the bucket
     /// Writes that are not finished: the end of the last task, and the rows.
     int unfinished = 0;
   };
   using work_ptr = std::shared_ptr<erasing>;
 
   result<void> erase_experiment(const erase_stored& x, const work_ptr& work);
+  result<bucket_order> in_bucket(const checkpoint_files_removed& order, const experiment_row& experiment,
+                                 const std::vector<trial_row>& trials) const;
+  bucket_removals::done_callback going_on(const erase_stored& x, const work_ptr& work);
+  result<void> empty_bucket(const erase_stored& x, bucket_order order, const work_ptr& work);
   result<std::vector<removal_piece>> pieces_of(const checkpoint_files_removed& order) const;
   result<std::vector<removal_piece>> pieces_of(const checkpoint_files_removed& order,
                                                const experiment_row& experiment,
@@ -54,12 +63,14 @@ private:
   void finish(const work_ptr& work);
   void carry_out_next(const work_ptr& work);
   result<void> look_at_checkpoints(const erase_stored& x, const work_ptr& work);
+  void order_next(std::vector<bucket_order> orders, const work_ptr& work);
   void begin_next(const work_ptr& work);
   void erase_rows(const work_ptr& work);
 
   actor_base<retention_actor>* self_;
   const retention_peers& peers_;
   collections& tasks_;
+  bucket_removals& buckets_;
   std::shared_ptr<std::array<remover_actor, 2>> removers_ = std::make_shared<std::array<remover_actor, 2>>();
   child_restarts<std::size_t> restarts_; ///< restarts of the removers
   std::size_t next_remover_ = 0;

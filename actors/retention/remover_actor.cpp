@@ -7,6 +7,7 @@
 #include "system/background_thread.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <sched.h>
 
 #include <caf/all.hpp>
@@ -74,12 +75,18 @@ bool can_delete(const checkpoint& saved, const retention_policy& policy) {
   return removable(saved) && (policy.deletes_here || is_there(whole(saved)));
 }
 
-error cannot_delete(const checkpoint& saved, const retention_policy& policy) {
+bool out_of_sight(const checkpoint& saved, const std::string& own) {
+  const auto folder = folder_of_store(place_of(saved).store);
+  std::error_code fault;
+  return !folder.empty() && folder != own && !saved.files.empty() &&
+         std::filesystem::status(folder, fault).type() == std::filesystem::file_type::not_found;
+}
+
+error cannot_delete(const checkpoint& saved) {
   const auto store = place_of(saved).store;
-  const auto place = policy.deletes_here ? store.empty() ? "an unknown place" : store : "a bucket";
-  return {errc::unsupported,
-          "checkpoint " + saved.uuid + " lies where this cluster cannot delete (" + place +
-            "); delete its files there, say so by PATCH /api/v1/checkpoints, and try again"};
+  return {errc::invalid, "checkpoint " + saved.uuid + " lies where this cluster cannot delete (" +
+                           (store.empty() ? "an unknown place" : store) +
+                           "); delete its files there, say so by PATCH /api/v1/checkpoints, and try again"};
 }
 
 removal remove_piece(const removal_piece& piece) {

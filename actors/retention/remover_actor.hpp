@@ -28,8 +28,11 @@ bool is_there(const removal_piece& piece);
 /// Whether the files of a checkpoint can be removed from here. Where its experiment's storage is a bucket,
 /// these are only those that the package `troupe` put into the cluster's own folder.
 bool can_delete(const checkpoint& saved, const retention_policy& policy);
+/// Whether the folder of the checkpoint's store does not exist on the master's host, as where a shared
+/// filesystem is mounted on the agents only. `own`: the cluster's own folder, which is never out of sight.
+bool out_of_sight(const checkpoint& saved, const std::string& own);
 /// The reason why a checkpoint stays that cannot be deleted.
-error cannot_delete(const checkpoint& saved, const retention_policy& policy);
+error cannot_delete(const checkpoint& saved);
 
 /// Removes the piece. Blocks for as long as the disk takes.
 removal remove_piece(const removal_piece& piece);

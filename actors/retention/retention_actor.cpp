@@ -11,6 +11,7 @@
 #include "storage/rollback.hpp"
 
 #include <algorithm>
+#include <iostream>
 
 #include <caf/all.hpp>
 
@@ -62,7 +63,8 @@ public:
     peers_ = std::move(peers);
     machine_.emplace(self_->now(), peers_.look_at_logs);
     collections_.emplace(self_, peers_.journal, peers_.reads, peers_.id_bytes);
-    erasures_.emplace(self_, peers_, *collections_);
+    buckets_.emplace(self_, peers_, [this] { arm(); });
+    erasures_.emplace(self_, peers_, *collections_, *buckets_);
     logs_.emplace(self_, peers_.journal, peers_.reads);
     self_->describe_by([this] { return machine_->describe(); });
     arm();
@@ -76,6 +78,7 @@ public:
       [this](const erase_stored& x) { return erasures_->erase(x); },
       [this](const time_passed&) {
         armed_.reset();
+        buckets_->time_passed();
         step(time_passed{});
       },
     };
@@ -86,7 +89,8 @@ private:
     std::map<trial_id, std::vector<checkpoint>> of_trials; ///< superfluous checkpoints
     /// What an earlier sweep noted as removed and left on the disk.
     std::vector<removal_piece> left_over;
-    task_id task; ///< the collection's task, once it is begun
+    std::vector<std::string> in_bucket; ///< superfluous checkpoints that a task on an agent has to remove
+    task_id task;                       ///< the collection's task, once it is begun
   };
 
   void step(const sweeps_event& ev) {
@@ -97,7 +101,9 @@ private:
     arm();
   }
   void arm() {
-    const auto next = machine_->deadline();
+    auto next = machine_->deadline();
+    if (const auto look = buckets_->deadline())
+      next = std::min(next, *look);
     if (armed_ && *armed_ <= next)
       return;
     armed_ = next;
@@ -146,6 +152,8 @@ private:
       planned = doomed{}; // the experiment was deleted in the meantime
     if (!planned)
       return step(sweep_unplanned{x.id});
+    if (removes_from_bucket(x, *planned))
+      return;
     sweep_planned found{x.id, {}, !planned->left_over.empty()};
     for (const auto& [trial, checkpoints] : planned->of_trials)
       found.trials.push_back(trial);
@@ -153,6 +161,34 @@ private:
                      collections_->is_open(collections_->order_of(x.id, collected_by::policy, {}));
     doomed_[x.id] = std::move(*planned);
     step(found);
+  }
+  /// Has a task remove what is in a bucket, and plans the rest when it has ended. Each task has to have
+  /// removed some checkpoints; what the tasks could not remove stays, and their logs have the reason. Where
+  /// no task can be created, the sweep waits as it does where storage cannot be read.
+  bool removes_from_bucket(const plan_sweep& x, const doomed& planned) {
+    const auto count = planned.in_bucket.size();
+    const auto before = left_in_bucket_.find(x.id);
+    if (count == 0 || (before != left_in_bucket_.end() && count >= before->second))
+      return false;
+    left_in_bucket_[x.id] = count;
+    buckets_->remove(
+      {x.id, {}, collected_by::policy, {}, planned.in_bucket, all_files(), false},
+      [this, x](const result<void>& done) {
+        if (!done)
+          left_in_bucket_[x.id] = 0;
+        run(x);
+      },
+      [this, x](const result<void>& refused) {
+        left_in_bucket_.erase(x.id);
+        auto& said = refused_[x.id];
+        if (said != refused.error().what) {
+          said = refused.error().what;
+          std::cerr << "troupe: no task removes checkpoints of experiment " << to_string(x.id)
+                    << " from its bucket, which is tried again every minute: " << said << std::endl;
+        }
+        step(sweep_unplanned{x.id});
+      });
+    return true;
   }
   void run(const begin_collection& x) {
     collections_->begin(collections_->order_of(x.id, collected_by::policy, {}),
@@ -171,7 +207,7 @@ private:
     auto& doomed = doomed_[x.id];
     for (const auto& one : doomed.of_trials[x.trial])
       collections_->note(doomed.task, removable(one) ? remove_piece(whole(one))
-                                                     : removal{one.uuid, 0, cannot_delete(one, {}).what});
+                                                     : removal{one.uuid, 0, cannot_delete(one).what});
     collections_->write_log(doomed.task, [] {});
   }
   void run(const end_collection& x) {
@@ -184,6 +220,8 @@ private:
   }
   void run(const report_swept& x) {
     doomed_.erase(x.id);
+    left_in_bucket_.erase(x.id);
+    refused_.erase(x.id);
     self_->send(peers_.cluster, sweep_finished{x.id});
   }
   void run(const look_at_logs&) { logs_->look(); }
@@ -208,7 +246,7 @@ private:
     if (!experiment)
       return experiment.error();
     const auto policy = retention_of(experiment->config);
-    if (!policy.deletes_here || !terminal(experiment->state))
+    if (!terminal(experiment->state))
       return doomed{};
     auto trials = peers_.reads->trials(id);
     if (!trials)
@@ -247,7 +285,12 @@ private:
       if (held->contains(uuid))
         continue;
       auto& row = rows.at(uuid);
-      out.of_trials[row.trial].push_back(std::move(row.saved));
+      if (out_of_sight(row.saved, peers_.checkpoint_dir))
+        continue; // it stays, as nobody can tell whether its files are gone
+      if (!policy.deletes_here && removable(row.saved) && !is_there(whole(row.saved)))
+        out.in_bucket.push_back(uuid);
+      else
+        out.of_trials[row.trial].push_back(std::move(row.saved));
     }
     return out;
   }
@@ -274,9 +317,13 @@ private:
   retention_peers peers_;
   std::optional<sweeps> machine_;
   std::optional<collections> collections_;
+  std::optional<bucket_removals> buckets_;
   std::optional<erasures> erasures_;
   std::optional<expired_logs> logs_;
   std::map<experiment_id, doomed> doomed_; ///< what the sweeps at work remove
+  /// Checkpoints in a bucket when a sweep at work looked last; 0: a task has failed to remove them.
+  std::map<experiment_id, std::size_t> left_in_bucket_;
+  std::map<experiment_id, std::string> refused_; ///< why no task could be created, as told last
   std::optional<time_point> armed_;
 };
 

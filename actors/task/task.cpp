@@ -132,18 +132,20 @@ void task::on(task_step& s, const allocation_ended& ev, time_point now) {
   case end::invalid_hp:
     return finish(s, task_state::completed, 0, "", now);
   case end::failed:
+    if (has_tries())
+      return begin_run(s, now);
     return finish(s, task_state::error, ev.exit_code, ev.detail, now);
   case end::lost:
     if (ev.unbegun && leaving && state_ == task_state::paused)
       return;
-    if (ev.unbegun)
+    if (ev.unbegun || has_tries())
       return begin_run(s, now);
     return finish(s, task_state::error, -1, "the cluster lost it: " + ev.detail, now);
   case end::stopped:
     if (leaving && state_ == task_state::paused)
       return;
     // The task was unpaused in the meantime, or its pool took the slots.
-    if (leaving || spec_.preemptible)
+    if (leaving || spec_.preemptible || has_tries())
       return begin_run(s, now);
     return finish(s, task_state::error, -1, ev.detail.empty() ? "its agent had to end it" : ev.detail, now);
   }

@@ -1,8 +1,8 @@
 #pragma once
 // One task that is not a trial, as a state machine: run, pause, resume, end. It has no checkpoint, so that it
-// does not restart after a failure or a loss; only a preemptible task that its pool has stopped, and a gang
-// of which no part had begun, run again. Pure: no CAF, no clock, no I/O. Its shell is task_actor.cpp beside
-// it.
+// does not restart after a failure or a loss, unless its settings give it more tries; else only a preemptible
+// task that its pool has stopped, and a gang of which no part had begun, run again. Pure: no CAF, no clock,
+// no I/O. Its shell is task_actor.cpp beside it.
 
 #include "actors/allocation/matched_policies.hpp"
 #include "actors/allocation/owner.hpp"
@@ -18,6 +18,7 @@ struct task_spec {
   int slots = 0;            ///< 0: the task takes a unit of its agent instead
   bool preemptible = false; ///< whether it may be paused, and its pool may stop it for another task
   duration idle_limit{0};   ///< time without a use after which the task ends; 0: never
+  int tries = 1;            ///< number of runs, also after failures and losses; the last one's end counts
   std::optional<duration>
     stop_limit;          ///< time from a graceful stop to the kill; none: the default of allocation_spec
   job_terms job;         ///< what the pool has to know of the task
@@ -116,6 +117,7 @@ private:
   start_task_run start_order() const { return {run_, run_started_at_, policies_.not_agents()}; }
   stop_task_run stop_order() const;
   std::optional<time_point> idle_end() const;
+  bool has_tries() const { return state_ == task_state::active && run_.value < std::uint64_t(spec_.tries); }
   void note(task_step& s, task_fact fact);
 
   void set(const task_created& f);

@@ -9,6 +9,8 @@
 namespace troupe {
 namespace {
 
+constexpr int tries_of_collection = 3;
+
 const char* service_module(task_kind kind) {
   switch (kind) {
   case task_kind::notebook:
@@ -33,6 +35,8 @@ std::string folder_of_events(const value& source) {
 std::vector<std::string> program_of(config_reader& config, task_kind kind) {
   if (const auto* module = service_module(kind))
     return {"python3", "-m", module};
+  if (kind == task_kind::checkpoint_gc)
+    return {"python3", "-m", "troupe.services.checkpoint_gc"};
   const auto& entry = config.find("entrypoint");
   if (!entry.is_array())
     return {"/bin/sh", "-c", config.text_in("entrypoint", entry)};
@@ -78,6 +82,8 @@ const char* task_script(task_kind kind) {
     return "/run/determined/ssh/shell-entrypoint.sh";
   case task_kind::tensorboard:
     return "/run/determined/tensorboard/tensorboard-entrypoint.sh";
+  case task_kind::checkpoint_gc:
+    return "/run/determined/checkpoint_gc/gc-checkpoints-entrypoint.sh";
   default:
     return nullptr;
   }
@@ -115,9 +121,18 @@ value service_config(const task_created& made, const service_surroundings& aroun
     const auto& args = config.find("tensorboard_args");
     return {{"sources", sources}, {"args", args.is_array() ? args : value::array()}};
   }
+  case task_kind::checkpoint_gc: {
+    auto order = made.details;
+    order["cluster"] = around.cluster;
+    return order;
+  }
   default:
     return {};
   }
+}
+
+bool collects_on_agent(const task_created& made) {
+  return made.id.kind() == task_kind::checkpoint_gc && made.config.is_object() && !made.config.empty();
 }
 
 result<task_settings> task_settings_of(const task_created& made, const std::string& workspace) {
@@ -128,8 +143,11 @@ result<task_settings> task_settings_of(const task_created& made, const std::stri
   auto& spec = out.spec;
   spec.id = made.id;
   const auto slots = config.integer_in("resources.slots", config.find("resources.slots"));
-  spec.slots =
-    kind == task_kind::tensorboard ? 0 : static_cast<int>(std::max<std::int64_t>(0, slots.value_or(1)));
+  const bool collects = kind == task_kind::checkpoint_gc;
+  spec.slots = kind == task_kind::tensorboard || collects
+                 ? 0
+                 : static_cast<int>(std::max<std::int64_t>(0, slots.value_or(1)));
+  spec.tries = collects ? tries_of_collection : 1;
   spec.preemptible = kind == task_kind::generic;
   if (const auto& idle = config.find("idle_timeout"); idle.is_string()) {
     const auto limit = config::go_duration(idle.get<std::string>());

@@ -31,10 +31,15 @@ struct service_surroundings {
   std::function<std::string(const std::string&)> reveal; ///< opens what is stored sealed
   /// Folder `tensorboard` of the cluster's own event files; empty: there is none.
   std::string events;
+  std::string cluster; ///< id of the cluster, a part of the names of TensorBoard files in a bucket
 };
 
-/// The further settings that the task's service gets as TROUPE_SERVICE_CONFIG. Null if the task's kind has no
-/// service.
+/// The further settings that the task's program gets as TROUPE_SERVICE_CONFIG. Null if the task's kind has
+/// none.
 value service_config(const task_created& made, const service_surroundings& around);
+
+/// Whether the task removes files of checkpoints from a bucket, on an agent. The master itself removes what
+/// it reaches, in tasks of the same kind.
+bool collects_on_agent(const task_created& made);
 
 } // namespace troupe

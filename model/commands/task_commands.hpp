@@ -21,7 +21,8 @@ struct task_create {
   static constexpr auto fields() {
     using t = task_create;
     return std::tuple{
-      need("kind", &t::kind, "what it is").one_of_these("command, notebook, shell, tensorboard, generic"),
+      need("kind", &t::kind, "what it is; only retention creates a checkpoint_gc")
+        .one_of_these("command, notebook, shell, tensorboard, generic, checkpoint_gc"),
       maybe("config", &t::config, "text of the configuration, or the object; null: that of `forked_from`"),
       maybe("config_name", &t::config_name, "the file that diagnostics name"),
       maybe("template", &t::template_name, "name of a template below the configuration"),

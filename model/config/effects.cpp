@@ -51,7 +51,7 @@ const std::vector<without_effect>& keys_without_effect() {
      "has no effect where it differs from cpu: agents know the GPUs of NVIDIA, and no others"},
     {"checkpoint_storage.type",
      "is for Determined's client in the task; checkpoints of the troupe package go to the cluster's own "
-     "folder, and none is deleted in the bucket",
+     "folder",
      is_bucket},
     {"checkpoint_storage.propagation", of_containers},
     {"checkpoint_policy", by_the_class, nullptr, true},

@@ -17,11 +17,12 @@ value detail(const task_detail& task, const char* key) {
 
 const run_row* newest(const task_detail& task) { return task.runs.empty() ? nullptr : &task.runs.back(); }
 
-/// Whether the task runs. The master itself runs a collection of checkpoints, without slots.
+/// Whether the task runs. The master itself runs a collection of checkpoints that it reaches, without slots.
 bool is_running(const task_detail& task) {
   const auto* run = newest(task);
   return run && run->ended == time_point{} &&
-         (!run->on.empty() || task.made.id.kind() == task_kind::checkpoint_gc);
+         (!run->on.empty() ||
+          (task.made.id.kind() == task_kind::checkpoint_gc && !collects_on_agent(task.made)));
 }
 
 bool has_service(task_kind kind) {

@@ -33,6 +33,11 @@ void on(const task_created& x, const subject&, tables& rows) {
   const auto* workspace = rows.workspaces.find(x.workspace);
   auto& row = rows.tasks.make(x.id);
   row.id = x.id;
+  if (x.id.kind() == task_kind::checkpoint_gc) { // its token then changes the checkpoints of that experiment
+    task_detail whole;
+    whole.made = x;
+    row.experiment = collected_experiment(whole);
+  }
   row.owner = x.owner;
   row.workspace = workspace ? workspace->name : "Uncategorized";
   row.created = x.at;

@@ -78,9 +78,10 @@ protected:
     return {uuid, steps, {{"weights", 1}}, value::object(), (folder / uuid).string()};
   }
   /// An experiment whose storage is a bucket, with a checkpoint of which no file is here.
-  void keep_in_a_bucket() {
-    const value config{{"searcher", {{"metric", "loss"}}},
-                       {"checkpoint_storage", {{"type", "s3"}, {"bucket", "b"}}}};
+  void keep_in_a_bucket(const char* keeps = "{}") {
+    value config{{"searcher", {{"metric", "loss"}}},
+                 {"checkpoint_storage", {{"type", "s3"}, {"bucket", "b"}}}};
+    config["checkpoint_storage"].update(*parse_json(keeps));
     experiment_created made{t0, {2}, config, "name", "owner", "", "", ""};
     ASSERT_TRUE(journal->append({"cluster", 1, {encode(made)}}));
     search_stepped step{.at = t0};
@@ -120,6 +121,33 @@ protected:
     EXPECT_EQ(got.first, x.step == deletion_step::ordered ? 0u : 1u);
     return x;
   }
+  /// Stands for the cluster, which is asked for a task on an agent, and creates it.
+  task_created created() {
+    task_created made;
+    hear(
+      [&](client_command& x) {
+        EXPECT_EQ(x.name, "task.create");
+        EXPECT_EQ(x.fields["kind"], "checkpoint_gc");
+        made.at = t0;
+        made.id = task_id::of(task_kind::checkpoint_gc, 7, ++tasks);
+        made.owner = x.user;
+        made.config = x.fields["config"];
+        made.details = x.fields["details"];
+        return troupe::answered({{"id", to_string(made.id)}});
+      },
+      "no task was asked for");
+    keep(entity(made.id), {encode(made), encode(run_started{made.at, {1}, "", 0})});
+    EXPECT_TRUE(journal->commit());
+    return made;
+  }
+  /// Ends that task, and lets retention look at it.
+  void over(task_id id, task_state state, const std::string& why = {}) {
+    run();
+    EXPECT_TRUE(journal->append({entity(id), 2, {encode(task_ended{t0, state, 1, why})}}));
+    EXPECT_TRUE(journal->commit());
+    scheduler().advance_time(1s);
+    run();
+  }
   /// Waits for lines of a log, and answers them.
   std::vector<std::string> written(task_id of) {
     std::vector<std::string> texts;
@@ -142,6 +170,7 @@ protected:
   fs::path folder;
   std::unique_ptr<storage::journal> journal;
   retention_actor retention;
+  std::uint64_t tasks = 0; ///< tasks that were created
   bool there_then = false; ///< whether files of `old` were there at the last append
 };
 
@@ -355,24 +384,136 @@ TEST_F(RetentionActor, SaysWhatIsLeftBeforeItErasesFiles) {
   EXPECT_FALSE(fs::exists(folder / latest));
 }
 
-TEST_F(RetentionActor, DeletesNothingThatLiesInABucket) {
+TEST_F(RetentionActor, DeletesAnExperimentOnceATaskHasEmptiedItsBucket) {
   keep_in_a_bucket();
-  erase_stored all, one;
+  erase_stored all;
   all.experiment = {2};
-  one.checkpoints = {in_bucket};
-  one.globs = {"**/*"};
-  one.only_look = true;
-  const auto refused = [&](const erase_stored& x) {
-    auto answer = self->request(retention, 60s, x);
-    run();
+  all.by = "ann";
+  auto answer = self->request(retention, 60s, all);
+  const auto made = created();
+  EXPECT_EQ(made.owner, "owner");
+  EXPECT_EQ(made.details["cause"], "experiment");
+  EXPECT_EQ(made.details["by"], "ann");
+  EXPECT_EQ(made.details["checkpoints"], value::array({in_bucket}));
+  EXPECT_EQ(made.details["globs"], value::array({"**/*"}));
+  EXPECT_EQ(made.details["tensorboards"], true);
+  run();
+  ASSERT_TRUE(journal->append({"trial/8", 5, {encode(checkpoint_changed{t0, in_bucket, {}, {}})}}));
+  over(made.id, task_state::completed);
+  hear(
+    [&](const erase_log& x) {
+      EXPECT_EQ(x.task, task_id(trial_id{8}));
+      return committed{};
+    },
+    "nothing was erased");
+  answered(answer, [](const stored_erased& x) { EXPECT_EQ(x.trials, std::vector<trial_id>{{8}}); });
+}
+
+TEST_F(RetentionActor, SaysWhyATaskCouldNotEmptyABucket) {
+  keep_in_a_bucket();
+  erase_stored all;
+  all.experiment = {2};
+  const auto refused = [&](auto& answer) {
     std::string why;
     answer.receive([](const stored_erased&) {}, [&](const caf::error& said) { why = from_caf(said).what; });
     return why;
   };
-  for (const auto& x : {all, one})
-    EXPECT_NE(refused(x).find("(a bucket); delete its files there, say so by PATCH"), std::string::npos)
-      << refused(x);
+  auto answer = self->request(retention, 60s, all);
+  over(created().id, task_state::error, "exit code 1");
+  EXPECT_NE(refused(answer).find("removes files from the bucket: exit code 1"), std::string::npos);
+  // A task that says that it has done its work, and has told of nothing.
+  auto again = self->request(retention, 60s, all);
+  over(created().id, task_state::completed);
+  EXPECT_NE(refused(again).find("is in the bucket still"), std::string::npos);
+}
+
+TEST_F(RetentionActor, WaitsForATaskOfAnEarlierLife) {
+  keep_in_a_bucket();
+  erase_stored all;
+  all.experiment = {2};
+  [[maybe_unused]] const auto lost = self->request(retention, 60s, all);
+  const auto made = created();
+  caf::anon_send_exit(retention, caf::exit_reason::user_shutdown);
+  run();
+  start();
+  auto answer = self->request(retention, 60s, all);
+  run();
+  ASSERT_TRUE(journal->append({"trial/8", 5, {encode(checkpoint_changed{t0, in_bucket, {}, {}})}}));
+  over(made.id, task_state::completed);
+  hear([&](const erase_log&) { return committed{}; }, "a second task was created");
+  answered(answer, [](const stored_erased&) {});
+}
+
+TEST_F(RetentionActor, OrdersARemovalFromABucketAndDoesNotWaitForIt) {
+  keep_in_a_bucket();
+  erase_stored one;
+  one.checkpoints = {in_bucket};
+  one.globs = {"w*"};
+  one.only_look = true;
+  auto answer = self->request(retention, 60s, one);
+  const auto made = created();
+  EXPECT_EQ(made.details["globs"], value::array({"w*"}));
+  EXPECT_EQ(made.details["tensorboards"], false);
+  answered(answer, [](const stored_erased& x) { EXPECT_TRUE(x.left.empty() && x.tasks.empty()); });
+  one.globs.clear();
+  one.refresh = true;
+  auto look = self->request(retention, 60s, one);
+  EXPECT_EQ(created().details["globs"], value::array()) << "it only looks at what is there";
+  answered(look, [](const stored_erased&) {});
+}
+
+TEST_F(RetentionActor, KeepsInABucketWhatItsTaskCouldNotRemove) {
+  keep_in_a_bucket(R"({"save_trial_best": 0, "save_trial_latest": 0})");
+  self->send(retention, sweep_experiment{{2}, true});
+  const auto made = created();
+  EXPECT_EQ(made.details["cause"], "policy");
+  run();
+  over(made.id, task_state::error, "exit code 1");
+  experiment_id finished;
+  hear([&](const sweep_finished& x) { finished = x.id; }, "nothing was finished");
+  EXPECT_EQ(finished, experiment_id{2}) << "it is not tried for ever";
+}
+
+TEST_F(RetentionActor, AsksAgainWhereNoTaskCanBeCreatedForASweep) {
+  keep_in_a_bucket(R"({"save_trial_best": 0, "save_trial_latest": 0})");
+  self->send(retention, sweep_experiment{{2}, true});
+  hear([](client_command&) { return troupe::refused({errc::busy, "not now"}); }, "no task was asked for");
+  run();
+  self->receive([](const sweep_finished&) { ADD_FAILURE() << "the sweep ended without its task"; },
+                caf::after(0s) >> [] {});
+  scheduler().advance_time(60s);
+  EXPECT_EQ(created().details["cause"], "policy");
+}
+
+TEST_F(RetentionActor, OrdersATaskForTheTensorBoardFilesInABucket) {
+  keep_in_a_bucket();
+  erase_stored boards;
+  boards.experiment = {2};
+  boards.tensorboards_only = true;
+  auto answer = self->request(retention, 60s, boards);
+  const auto made = created();
+  EXPECT_EQ(made.details["cause"], "tensorboards");
+  EXPECT_EQ(made.details["checkpoints"], value::array());
+  EXPECT_EQ(made.details["tensorboards"], true);
+  answered(answer, [](const stored_erased&) {});
+}
+
+TEST_F(RetentionActor, DeletesNothingInAFolderThatTheMasterDoesNotSee) {
+  fs::remove_all(folder);
+  erase_stored all;
+  all.experiment = {1};
+  auto answer = self->request(retention, 60s, all);
+  run();
+  std::string why;
+  answer.receive([](const stored_erased&) {}, [&](const caf::error& said) { why = from_caf(said).what; });
+  EXPECT_NE(why.find("lies where this cluster cannot delete"), std::string::npos) << why;
+}
+
+TEST_F(RetentionActor, RemovesHereWhatDoesNotLieInTheBucketOfItsExperiment) {
+  keep_in_a_bucket();
   saved(in_bucket, 10); // the package `troupe` puts its checkpoints into the cluster's folder
+  erase_stored all;
+  all.experiment = {2};
   auto answer = self->request(retention, 60s, all);
   EXPECT_EQ(written(collected().id).size(), 3u) << "the first, the checkpoint, the last";
   EXPECT_EQ(collected().removed, 1u);

@@ -1,5 +1,7 @@
-// Tests what the log line and the last fact of a collection of checkpoints say.
+// Tests what the log line and the last fact of a collection of checkpoints say, and what a task on an agent
+// is ordered to remove from a bucket.
 
+#include "actors/retention/bucket_order.hpp"
 #include "actors/retention/collection.hpp"
 
 #include <gtest/gtest.h>
@@ -120,6 +122,94 @@ TEST(Collection, GoesOnAsAnOpenOneForTheSameWork) {
   EXPECT_FALSE(same_collection(policy, other));
   const auto request = an_order(collected_by::request);
   EXPECT_FALSE(same_collection(request, request)) << "each request is its own task";
+}
+
+TEST(BucketOrder, IsCarriedOutInPartsOfWhichTheLastRemovesTheTensorBoards) {
+  bucket_order all{{7}, {}, collected_by::deletion, "ann", {}, all_files(), true};
+  for (std::size_t i = 0; i < most_of_one_task + 1; ++i)
+    all.checkpoints.push_back("u" + std::to_string(i));
+  const auto first = first_part(all);
+  EXPECT_EQ(first.checkpoints.size(), most_of_one_task);
+  EXPECT_FALSE(first.tensorboards);
+  all.checkpoints.resize(most_of_one_task);
+  EXPECT_EQ(first_part(all).checkpoints.size(), most_of_one_task);
+  EXPECT_TRUE(first_part(all).tensorboards);
+  EXPECT_LT(to_json(details_of(first)).size(), 60'000u) << "an environment variable has to hold it";
+}
+
+TEST(BucketOrder, IsATaskWithTheNameThatClientsKnow) {
+  const bucket_order one{{7}, {9}, collected_by::trial, "ann", {"u1"}, all_files(), true};
+  const value details{{"by", "ann"},
+                      {"cause", "trial"},
+                      {"checkpoints", value::array({"u1"})},
+                      {"experiment", 7},
+                      {"globs", value::array({"**/*"})},
+                      {"tensorboards", true},
+                      {"trial", 9}};
+  EXPECT_EQ(creation_of(one, {3}),
+            (value{{"kind", "checkpoint_gc"},
+                   {"workspace", 3},
+                   {"config",
+                    {{"description", "Checkpoint GC (Experiment 7)"}, {"resources", {{"slots", 0}}}}},
+                   {"details", details}}));
+}
+
+TEST(BucketOrder, IsNotCarriedOutTwiceAtTheSameTime) {
+  bucket_order first{{7}, {}, collected_by::deletion, "ann", {"u1", "u2"}, all_files(), true};
+  const auto open = details_of(first);
+  EXPECT_TRUE(covers(open, first));
+  auto rest = first;
+  rest.checkpoints = {"u2"};
+  rest.by = "eve";
+  EXPECT_TRUE(covers(open, rest)) << "u1 is gone by now";
+  auto more = first, other = first, some = first, sweep = first;
+  more.checkpoints.push_back("u3");
+  other.experiment = {8};
+  some.globs = {"w*"};
+  sweep.cause = collected_by::policy;
+  for (const auto& one : {more, other, some, sweep})
+    EXPECT_FALSE(covers(open, one));
+  EXPECT_FALSE(covers(value(), first));
+}
+
+TEST(BucketOrder, RefusesPatternsThatNoEnvironmentVariableHolds) {
+  bucket_order one{{7}, {}, collected_by::request, "ann", {"u1"}, {std::string(32'768, 'a')}, false};
+  EXPECT_TRUE(check(one));
+  one.globs.push_back("b");
+  ASSERT_FALSE(check(one));
+  EXPECT_EQ(check(one).error().code, errc::invalid);
+}
+
+TEST(BucketOrder, FailsForTheReasonThatItsProgramSaid) {
+  const auto line = [](std::string text) {
+    log_line out;
+    out.text = std::move(text);
+    return out;
+  };
+  const struct {
+    task_state state;
+    std::string why;
+    std::vector<log_line> newest_first;
+    std::string says;
+  } cases[] = {
+    {task_state::completed, "", {line("troupe: said before")}, ""},
+    {task_state::error,
+     "exit code 1",
+     {line("ended"), line("troupe: 1 of 2 done: denied\n")},
+     "1 of 2 done: denied"},
+    {task_state::error, "exit code 1", {line("Traceback")}, "exit code 1"},
+    {task_state::canceled, "", {}, "it ended without a reason"},
+  };
+  for (const auto& c : cases) {
+    task_detail ended;
+    ended.made.id = task_id::of(task_kind::checkpoint_gc, 1, 2);
+    ended.state = c.state;
+    ended.why = c.why;
+    const auto why = failure_of(ended, c.newest_first);
+    EXPECT_EQ(why, c.says.empty() ? ""
+                                  : "task " + to_string(ended.made.id) +
+                                      ", which removes files from the bucket: " + c.says);
+  }
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 // Tests what the cluster makes of a request for a task that is not a trial.
 
 #include "actors/cluster/created_task.hpp"
+#include "actors/task/task_settings.hpp"
 
 #include <gtest/gtest.h>
 
@@ -142,6 +143,28 @@ TEST_F(CreatedTask, ObeysPoliciesUnlessItIsGeneric) {
   world.invariant = [](workspace_id) { return value{{"resources", {{"priority", 7}}}}; };
   EXPECT_EQ(to_create(wish("command"), "ada", world)->made.config["resources"]["priority"], 7);
   EXPECT_TRUE(to_create(wish("generic"), "ada", world)->made.config["resources"]["priority"].is_null());
+}
+
+TEST_F(CreatedTask, RemovesCheckpointsWhateverPoliciesAndPoolsSay) {
+  world.constraints = [](workspace_id) { return value{{"resources", {{"max_slots", 0}}}}; };
+  world.may_use = [](const std::string&, workspace_id) { return false; };
+  auto x =
+    wish("checkpoint_gc", {{"description", "Checkpoint GC (Experiment 7)"}, {"resources", {{"slots", 0}}}});
+  x.details = {{"experiment", 7}, {"checkpoints", {"u1"}}};
+  const auto got = to_create(x, "ada", world);
+  ASSERT_TRUE(got) << got.error().what;
+  EXPECT_EQ(got->made.name, "Checkpoint GC (Experiment 7)");
+  EXPECT_EQ(got->made.details, x.details);
+  EXPECT_TRUE(collects_on_agent(got->made));
+  const auto settings = task_settings_of(got->made, "");
+  ASSERT_TRUE(settings) << settings.error().what;
+  EXPECT_EQ(settings->spec.slots, 0);
+  EXPECT_EQ(settings->spec.tries, 3);
+  EXPECT_TRUE(settings->launch.services.empty());
+  EXPECT_EQ(settings->launch.entrypoint,
+            (std::vector<std::string>{"python3", "-m", "troupe.services.checkpoint_gc"}));
+  EXPECT_EQ(service_config(got->made, {{}, "", "C"}),
+            (value{{"experiment", 7}, {"checkpoints", {"u1"}}, {"cluster", "C"}}));
 }
 
 TEST_F(CreatedTask, LiesOverItsTemplateAndOfAShellTellsTheAccount) {

@@ -13,7 +13,8 @@ constexpr time_point t0{1'700'000'000s};
 const run_id r1{1}, r2{2};
 const task_id a_command = task_id::of(task_kind::command, 1, 2),
               a_notebook = task_id::of(task_kind::notebook, 3, 4),
-              generic = task_id::of(task_kind::generic, 5, 6);
+              generic = task_id::of(task_kind::generic, 5, 6),
+              collects = task_id::of(task_kind::checkpoint_gc, 7, 8);
 
 std::string show(const task_created&) { return "created"; }
 std::string show(const task_ready& x) {
@@ -75,6 +76,21 @@ task play(const task_spec& spec, const std::vector<row>& rows) {
 allocation_ended over(run_id run, end why, int code = 0, const std::string& detail = {},
                       bool finished = false) {
   return {run, why, detail, finished, code};
+}
+
+TEST(Task, IsTriedAsOftenAsItsSettingsSay) {
+  const run_id r3{3};
+  play(
+    {.id = collects, .tries = 3},
+    {{over(r1, end::failed, 1, "exit code 1"), 1s, "ended(1 failed) started(2@0) | start(2)"},
+     {over(r2, end::lost, -1, "agent a1: silent"), 2s, "ended(2 lost) started(3@0) | start(3)"},
+     {over(r3, end::failed, 1, "exit code 1"), 3s, "ended(3 failed) done(ERROR 1: exit code 1) | report"}});
+  play({.id = collects, .tries = 2},
+       {{over(r1, end::stopped), 1s, "ended(1 stopped) started(2@0) | start(2)"},
+        {over(r2, end::completed), 2s, "ended(2 completed) done(COMPLETED 0) | report"}});
+  play({.id = collects, .tries = 2},
+       {{task_kill_wanted{"killed by eve"}, 1s, "stopping(killed by eve) | stop(1 killed kill)"},
+        {over(r1, end::failed, 137), 2s, "ended(1 failed) done(CANCELED 137: killed by eve) | report"}});
 }
 
 TEST(Task, EndsWithItsProgramAndIsNotBegunAgain) {

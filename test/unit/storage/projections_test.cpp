@@ -553,6 +553,21 @@ TEST(CollectionRow, IsATaskOfTheExperimentWithOneRunWithoutSlots) {
   EXPECT_EQ(seen().runs.front().detail, "read-only");
 }
 
+TEST(CollectionRow, OfATaskOnAnAgentIsOfItsExperimentToo) {
+  folded f;
+  task_created made;
+  made.at = t0;
+  made.id = task_id::of(task_kind::checkpoint_gc, 7, 8);
+  made.owner = "owner";
+  made.details = {{"experiment", 1}};
+  f.say(entity(made.id), made);
+  EXPECT_EQ(f.rows.tasks.find(made.id)->experiment, experiment_id{1})
+    << "its token changes checkpoints of that";
+  made.id = task_id::of(task_kind::command, 7, 9);
+  f.say(entity(made.id), made);
+  EXPECT_FALSE(f.rows.tasks.find(made.id)->experiment);
+}
+
 TEST(CollectionRow, OfAnUnknownOneIsNotMadeByItsEnd) {
   folded f;
   checkpoint_files_removed end;

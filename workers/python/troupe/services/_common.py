@@ -26,16 +26,17 @@ def say(text: str) -> None:
 
 
 class Surroundings:
-    """The environment variables that the agent and the master have set for the task. The program ends where one is missing."""
+    """The environment variables that the agent and the master have set for the task. The program ends where one is missing. `listens`:
+    whether the program is a service, which has a socket."""
 
-    def __init__(self) -> None:
+    def __init__(self, listens: bool = True) -> None:
         def needed(name: str) -> str:
             value = os.environ.get(name, "")
             if not value:
                 give_up(f"{name} is not set: this program is started by the cluster, as a task")
             return value
 
-        self.socket = needed("TROUPE_SERVICE_SOCKET")
+        self.socket = needed("TROUPE_SERVICE_SOCKET") if listens else ""
         self.task = needed("DET_TASK_ID")
         self.allocation = needed("DET_ALLOCATION_ID")
         self.master = needed("DET_MASTER").rstrip("/")
