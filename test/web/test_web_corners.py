@@ -407,7 +407,7 @@ def test_rights_are_those_of_the_workspace(tmp_path, chromium):
     try:
         site.up_with_roles(("Viewer", "Uncategorized"), ("Editor", "team"))
         site.cli("project", "create", "team", "hers")
-        config = "name: asleep\nentrypoint: sleep 1000\nsearcher: {name: single, metric: loss}\nresources: {slots_per_trial: 0}\n"
+        config = "name: asleep\nentrypoint: echo a secret word; sleep 1000\nsearcher: {name: single, metric: loss}\nresources: {slots_per_trial: 0}\n"
         others, hers = [site.call("/api/v1/experiments", {"config": config, "projectId": project, "activate": True})[1]["experiment"]["id"] for project in (1, 2)]
         trials = {e: wait_for(lambda: (site.json("trial", "list", str(e)) or [{}])[0].get("id"), 60) for e in (others, hers)}
         tab = Page(context, site)
@@ -457,7 +457,15 @@ def test_rights_are_those_of_the_workspace(tmp_path, chromium):
         of(others).first.wait_for()
         row = lambda e: table.page.locator(f"[role=row][data-id='{e}']")
         row(others).wait_for()
+        for one in trials.values():
+            wait_for(lambda: "a secret word" in site.cli("trial", "logs", str(one)).stdout, 60)
+        hits = Page(context, site)
+        hits.go("/logs?q=secret")
+        hit = lambda e: hits.page.locator("ol.hits li").filter(has_text=f"trial {trials[e]}, ").first
+        hit(others).wait_for()
         site.cli("role", "give", "Viewer", "--user", "eve", "--workspace", "Uncategorized", "--take")
+        hit(others).wait_for(state="detached")
+        hit(hers).wait_for()
         tab.page.get_by_text(f"There is no experiment {others}.").wait_for()
         trial.page.get_by_text(f"There is no trial {trials[others]}.").wait_for()
         row(others).wait_for(state="detached")
