@@ -46,6 +46,15 @@ function(troupe_small target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-Os>)
 endfunction()
 
+# troupe_allocator(TARGET): the executable allocates with mimalloc (decision 124). Never a library, as the host of libtroupe.so
+# chooses its own allocator; not under sanitizers, which bring theirs.
+function(troupe_allocator target)
+  if(NOT TROUPE_SANITIZE)
+    find_package(mimalloc REQUIRED)
+    target_link_libraries(${target} PRIVATE mimalloc)
+  endif()
+endfunction()
+
 # troupe_load_late(TARGET LIBRARIES ... CALLED_BY ARCHIVE...): loads a shared library among these targets when the archives first
 # call one of its functions, where there is assembly for that (runtime/embed/lazy_calls.cpp); elsewhere links it as usual.
 function(troupe_load_late target)

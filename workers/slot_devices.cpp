@@ -161,12 +161,15 @@ std::unique_ptr<slot_devices> find_nvidia_devices(const std::optional<std::strin
 }
 
 std::string processor_name() {
-  std::ifstream in("/proc/cpuinfo");
-  for (std::string line; std::getline(in, line);)
-    if (line.starts_with("model name"))
-      if (const auto colon = line.find(": "); colon != line.npos)
-        return line.substr(colon + 2);
-  return "CPU";
+  static const auto name = []() -> std::string {
+    std::ifstream in("/proc/cpuinfo");
+    for (std::string line; std::getline(in, line);)
+      if (line.starts_with("model name"))
+        if (const auto colon = line.find(": "); colon != line.npos)
+          return line.substr(colon + 2);
+    return "CPU";
+  }();
+  return name;
 }
 
 } // namespace troupe::workers

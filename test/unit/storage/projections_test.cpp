@@ -559,7 +559,7 @@ TEST(CollectionRow, OfATaskOnAnAgentIsOfItsExperimentToo) {
   made.at = t0;
   made.id = task_id::of(task_kind::checkpoint_gc, 7, 8);
   made.owner = "owner";
-  made.details = {{"experiment", 1}};
+  made.details = {{"experiment", 1u}};
   f.say(entity(made.id), made);
   EXPECT_EQ(f.rows.tasks.find(made.id)->experiment, experiment_id{1})
     << "its token changes checkpoints of that";
