@@ -239,13 +239,11 @@ result<value> waiting_in(const storage::reader& then, const std::optional<value>
     return open.error();
   std::vector<std::pair<time_point, value>> all;
   for (const auto& task : *open) {
-    if (task.id.kind() == task_kind::checkpoint_gc) // these tasks wait in no queue
-      continue;
     auto runs = then.runs(task.id);
     if (!runs)
       return runs.error();
-    if (runs->empty() || !runs->back().on.empty() || runs->back().ended != time_point{})
-      continue;
+    if (runs->empty() || runs->back().placed != time_point{} || runs->back().ended != time_point{})
+      continue; // also a collection of checkpoints in the master itself, which has no agent
     const auto& run = runs->back();
     const auto add = [&](terms with, experiment_id job, value slots) {
       if (cluster)

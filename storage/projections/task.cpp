@@ -172,7 +172,7 @@ void on(const checkpoint_files_removed& x, const subject&, tables& rows) {
     made.details = {{"experiment", x.experiment.value}, {"cause", x.cause}, {"by", x.by}};
     auto& run = rows.task_states.make(x.id).runs.emplace_back();
     run.run = {1};
-    run.started = x.at;
+    run.started = run.placed = x.at; // in the master itself, at once
     return;
   }
   if (auto* row = rows.tasks.change(x.id)) {

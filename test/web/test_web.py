@@ -390,6 +390,8 @@ def test_a_brush_filters_the_others_and_the_grid(site, page):
     page.page.get_by_role("button", name="Show all").click()
     wait_for(lambda: page.page.get_attribute("[data-testid=parallel]", "data-trials") == "8", 5)
     page.at(but=["brush"])
+    page.go(f"/experiments/{site.search}/analysis?brush=width:0..1")
+    page.page.get_by_text("No trial has a value of width.").wait_for()
 
 
 def test_importance_and_rungs(site, page):

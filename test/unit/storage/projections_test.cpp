@@ -539,6 +539,7 @@ TEST(CollectionRow, IsATaskOfTheExperimentWithOneRunWithoutSlots) {
   EXPECT_EQ(collected_experiment(seen()), experiment_id{1});
   ASSERT_EQ(seen().runs.size(), 1u);
   EXPECT_TRUE(seen().runs.front().on.empty());
+  EXPECT_EQ(seen().runs.front().placed, seen().runs.front().started) << "the master itself runs it";
   f.say("cluster", experiment_deleted{t0, "ada", {1}, deletion_step::done, "", {{7}, {8}}});
   order.at = t0 + 9s;
   order.step = deletion_step::failed;

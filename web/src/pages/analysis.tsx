@@ -39,6 +39,7 @@ export function Analysis(props: { of: Experiment }) {
   const passing = useMemo(() => new Set(all.filter((t) => passes(t, brushes)).map((t) => t.id)), [all, brushes]);
   const shown = useMemo(() => all.filter((t) => passing.has(t.id)), [all, passing]);
   const within = useMemo(() => kept(brushes, all), [brushes, all]);
+  const empty = useMemo(() => brushes.filter((b) => all.every((t) => value(t, full(b.key)) === null)), [brushes, all]);
   const varying = useMemo(() => hps.filter((h) => new Set(all.map((t) => JSON.stringify(t.hp[h]))).size > 1), [all, hps]);
   const numeric = metrics.value.filter((m) => m.kind === "number").map((m) => `${m.group}.${m.name}`);
   const others = numeric.filter(askable).map((m) => `m.${m}`).filter((m) => !aims.includes(m));
@@ -86,6 +87,12 @@ export function Analysis(props: { of: Experiment }) {
           <button type="button" onClick={() => set({ brush: null })}>
             Show all
           </button>
+          {empty.map((b, i) => (
+            <span key={i}>
+              {" "}
+              No trial has a value of <bdi>{title(full(b.key))}</bdi>.
+            </span>
+          ))}
         </p>
       )}
       {!many && (
