@@ -171,6 +171,8 @@ public:
     caf::anon_send_exit(ticker_, caf::exit_reason::kill);
     scheduler_->run();
     ticker_ = nullptr;
+    while (scheduler_->trigger_timeout()) // an allocation that no twin forgets tries for about a minute
+      scheduler_->run();
     system_.reset();
     fs::remove_all(folder_);
   }
