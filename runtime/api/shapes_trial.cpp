@@ -397,8 +397,8 @@ value allocation_shape(const task_row& row, const run_row& run, bool outside) {
   int slots = 0;
   for (const auto& part : run.on)
     slots += static_cast<int>(part.slots.size());
-  // A collection of checkpoints in the master itself has no agent, and a trial outside of the cluster needs no
-  // slots.
+  // A collection of checkpoints in the master itself has no agent, and a trial outside of the cluster needs
+  // no slots.
   const bool placed =
     !run.on.empty() || outside || (row.id.kind() == task_kind::checkpoint_gc && is_set(run.placed));
   // `startTime` is the time at which the run got its slots; without slots it is the time at which the run

@@ -146,12 +146,12 @@ TEST(BucketOrder, IsATaskWithTheNameThatClientsKnow) {
                       {"globs", value::array({"**/*"})},
                       {"tensorboards", true},
                       {"trial", 9}};
-  EXPECT_EQ(creation_of(one, {3}),
-            (value{{"kind", "checkpoint_gc"},
-                   {"workspace", 3},
-                   {"config",
-                    {{"description", "Checkpoint GC (Experiment 7)"}, {"resources", {{"slots", 0}}}}},
-                   {"details", details}}));
+  EXPECT_EQ(
+    creation_of(one, {3}),
+    (value{{"kind", "checkpoint_gc"},
+           {"workspace", 3},
+           {"config", {{"description", "Checkpoint GC (Experiment 7)"}, {"resources", {{"slots", 0}}}}},
+           {"details", details}}));
 }
 
 TEST(BucketOrder, IsNotCarriedOutTwiceAtTheSameTime) {

@@ -51,16 +51,18 @@ TEST(OtherTasks, AreListedAndShownByTheirUuid) {
   EXPECT_EQ(t.status("GET", "/api/v1/allocations/" + name + ".3", t.user()), 404);
 }
 
-/// A table with a collection of checkpoints of experiment 7, which is over if `ended` is true.
+/// A table with a collection of checkpoints of experiment 7, which is over if `ended` is true, and waits for
+/// an agent if `placed` is false.
 struct with_a_collection : table {
   const task_id gc = task_id::of(task_kind::checkpoint_gc, 1, 2);
-  explicit with_a_collection(bool ended) {
+  explicit with_a_collection(bool ended, bool placed = true) {
     auto& task = reader->uuid_tasks[gc];
     task.row = {
       .id = gc, .experiment = {7}, .owner = "determined", .created = t0, .run = {1}, .open = !ended};
     run_row run;
     run.run = {1};
     run.started = t0;
+    run.placed = placed ? t0 : time_point{};
     auto& made = task.detail.made;
     made.at = t0;
     made.id = gc;
@@ -103,6 +105,12 @@ TEST(Collections, AreInTheListOfTasksWhileTheyRun) {
   EXPECT_EQ(task["allocations"][0]["state"], "STATE_RUNNING");
   EXPECT_EQ(t.get("/api/v1/tasks/count"),
             (value{{"commands", 0}, {"notebooks", 0}, {"shells", 0}, {"tensorboards", 0}}));
+}
+
+TEST(Collections, AreQueuedWhileTheyWaitForAnAgent) {
+  with_a_collection t(false, false);
+  const auto task = t.get("/api/v1/tasks/" + to_string(t.gc))["task"];
+  EXPECT_EQ(task["allocations"][0]["state"], "STATE_QUEUED");
 }
 
 TEST(Collections, AreShownAfterTheirEndWithTheirLog) {
