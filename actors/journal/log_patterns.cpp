@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <re2/re2.h>
 #include <re2/set.h>
+#include <set>
 
 namespace troupe {
 namespace {
@@ -15,6 +16,7 @@ RE2::Options options() {
   how.set_max_mem(16 << 20);
   return how;
 }
+constexpr std::size_t most_known = 64;
 
 } // namespace
 
@@ -22,10 +24,17 @@ result<void> check_pattern(const std::string& pattern) {
   if (pattern.size() > longest_pattern)
     return error{errc::invalid,
                  "a regular expression has at most " + std::to_string(longest_pattern) + " bytes"};
+  // Nearly all submissions name the patterns of the cluster's defaults, and to compile two takes 0.1 ms.
+  thread_local std::set<std::string> known;
+  if (known.contains(pattern))
+    return {};
   const RE2 made(pattern, options());
   if (!made.ok())
     return error{errc::invalid, "'" + pattern.substr(0, 100) +
                                   "' is not a regular expression that RE2 reads: " + made.error()};
+  if (known.size() >= most_known)
+    known.clear();
+  known.insert(pattern);
   return {};
 }
 

@@ -280,9 +280,13 @@ private:
            outcome_.messages >= std::uint64_t(plan_.faults[next_fault_].after))
       strike(plan_.faults[next_fault_++]);
   }
+  /// Handles messages until `done` holds, which reads facts and is asked seldom while none comes.
   void until(const std::function<bool()>& done) {
-    for (int n = 0; !(n % 16 == 0 && done()); ++n)
+    for (int n = 0;; ++n) {
+      if (n % 16 == 0 && (std::exchange(stored_, false) || n % 64 == 0) && done())
+        return;
       step();
+    }
   }
   /// Lets an actor rest for a while. Messages for it wait meanwhile, in their order.
   void rest(caf::resumable* who) {
@@ -327,6 +331,7 @@ private:
     };
     peers.on_commit = [this, reads = journal_->reads()](const storage::commit_summary& what) {
       replayed_.stored(what, *reads);
+      stored_ = true;
     };
     journal_actor_ = spawn_journal(*system_, journal_, std::move(peers));
     cluster_setup setup;
@@ -561,9 +566,7 @@ private:
   /// too early.
   void fill_aux_units() {
     next_fault_ = plan_.faults.size();
-    // By then every host that was away has come back.
-    const auto quiet = now() + std::chrono::minutes(plan_.faults.empty() ? 0 : 2);
-    until([&] { return now() > quiet && cluster_; });
+    until([&] { return now() > calm_at_ && cluster_; });
     aux_wanted_ = hosts_that_stay() * plan_.aux;
     std::vector<std::string> ids;
     for (int n = 0; n < aux_wanted_; ++n)
@@ -1282,6 +1285,7 @@ private:
   }
 
   void strike(const platform_fault& x) {
+    calm_at_ = std::max(calm_at_, now() + x.away + std::chrono::seconds(50));
     trace("fault", std::to_string(int(x.kind)));
     switch (x.kind) {
     case platform_fault_kind::actor_dies:
@@ -1653,6 +1657,9 @@ private:
   std::map<experiment_id, int> most_slots_; ///< most slots that a search was ever allowed; missing: no limit
   std::set<experiment_id> hears_nothing_;   ///< searches whose draws do not depend on time
   platform_outcome outcome_;
+  time_point
+    calm_at_{}; ///< by then every host that was away has come back, and the leases of lost ones are over
+  bool stored_ = false; ///< whether facts came since it was looked at
 };
 
 } // namespace
