@@ -669,7 +669,7 @@ std::string pool::advice(const pool_run& run, const std::string& code) {
     const bool more = code == "too_large" && run.need() > most_supplied();
     return std::string("lower ") +
            (run.id.task.is_trial() ? "resources.slots_per_trial" : "resources.slots") + ", or " +
-           (!is_elastic ? "start larger agents"
+           (!is_elastic ? (code == "too_large" ? "start more or larger agents" : "start larger agents")
             : more      ? "raise max_instances of the pool's provider"
                         : "raise instance_slots of the pool's provider");
   }

@@ -98,6 +98,11 @@ TEST(PoolExplain, SaysThatWholeAgentsDoNotMakeUpAGang) {
   EXPECT_EQ(why["code"], "too_large");
   EXPECT_EQ(why["text"], "it needs 6 slots, and no whole agents of the pool make up as many");
   EXPECT_EQ(p.why(2)["reason"]["text"], "it needs 9 slots, and the pool has 8");
+  explained_pool any;
+  any.up("a", 4).ask(1, 6).ask(2, 6, 42, [](run_terms& r) { r.rules.single_node = true; }).up("b", 2);
+  any.ask(3, 9);
+  EXPECT_EQ(any.why(3, {})["advice"], "lower resources.slots_per_trial, or start more or larger agents");
+  EXPECT_EQ(any.why(2, {})["advice"], "lower resources.slots_per_trial, or start larger agents");
 }
 
 TEST(PoolExplain, NamesThoseWhoHoldWhatALimitLeaves) {
