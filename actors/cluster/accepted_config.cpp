@@ -32,6 +32,17 @@ value in_resources(const value& config, const char* key) {
 /// secrets.
 std::string without_text(const config::diagnostic& fault) { return config::render(fault, ""); }
 
+/// The fault "PATH: MESSAGE\nhint: HINT" of a text, with its line and a caret.
+std::string placed(const std::string& fault, const config::node& root, const std::string& file,
+                   const std::string& text) {
+  const auto colon = fault.find(": "), hint = std::min(fault.find("\nhint: "), fault.size());
+  const auto path = fault.substr(0, colon);
+  const auto at = config::place_of(root, path);
+  return config::render({file, at.line, at.column, path, fault.substr(colon + 2, hint - colon - 2),
+                         hint == fault.size() ? std::string() : fault.substr(hint + 7), false},
+                        text);
+}
+
 /// Entrypoint of an unmanaged experiment whose text has none. No task runs it.
 constexpr const char* unmanaged_entrypoint = "unmanaged";
 
@@ -163,7 +174,8 @@ result<accepted_config> accept_config(const value& text, const std::string& file
   around.checkpoint_storage = config::default_storage(cluster);
   if (around.checkpoint_storage.is_null())
     around.checkpoint_storage = {{"type", "directory"}, {"container_path", checkpoint_dir}};
-  const auto submitted = config::to_value(config::read_document(source, file).root);
+  const auto document = config::read_document(source, file);
+  const auto submitted = config::to_value(document.root);
   auto pool =
     config::pool_of_experiment(cluster, {{"resources", {{"resource_pool", named_pool(submitted, below)}}}});
   if (const auto usual = pool_of_workspace(submitted, below, cluster); !usual.empty()) {
@@ -172,8 +184,11 @@ result<accepted_config> accept_config(const value& text, const std::string& file
       below.template_config = value::object();
     below.template_config["resources"]["resource_pool"] = usual;
   }
-  if (!pool)
-    return error{errc::invalid, file + ": " + pool.error().what};
+  if (!pool) {
+    const bool own = in_resources(submitted, "resource_pool") == named_pool(submitted, below);
+    return error{errc::invalid, own ? placed(pool.error().what, document.root, file, source)
+                                    : file + ": " + pool.error().what};
+  }
   around.workspace_checkpoint_storage = below.workspace_checkpoint_storage;
   around.task_container_defaults = config::task_defaults(cluster, *pool);
   auto defaults = config::experiment_defaults(cluster, *pool);

@@ -269,6 +269,10 @@ caf::result<command_result> cluster_experiments::on(const std::string& user,
   const auto it = experiments_.find(x.id);
   if (it == experiments_.end())
     return has_ended(x.id);
+  if (const auto most = x.max_slots.value_or(-1); most >= 0)
+    if (const auto row = peers_.reads->experiment(x.id))
+      if (auto no = below_one_trial(row->config.get(), most))
+        return refused(*no);
   const auto workspace = machine_.where.workspace_id_of(x.id);
   if (auto fine = machine_.rules.check_change(workspace, x); !fine)
     return refused(fine.error());

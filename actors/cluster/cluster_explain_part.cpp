@@ -12,6 +12,7 @@ namespace {
 constexpr auto patience = std::chrono::seconds(10);
 constexpr std::size_t most_experiments = 50; ///< limit of the experiments whose ended runs one answer reads
 constexpr std::size_t most_explained = 20;   ///< limit of the trials of an experiment that are explained
+constexpr std::uint64_t newest_facts = 200;  ///< number of facts of a trial that one answer reads
 
 } // namespace
 
@@ -81,7 +82,10 @@ std::vector<run_outlook> cluster_explain::outlooks(const value& would_free) cons
     if (fresh)
       if (auto all = reads_->trials(trial->experiment))
         known->second = std::move(*all);
-    if (auto outlook = outlook_of(*trial, known->second, self_->now()); outlook.allocation == id)
+    auto outlook = outlook_of(*trial, known->second, self_->now());
+    if (outlook.from == "progress")
+      outlook = outlook_of(*trial, known->second, self_->now(), newest_of(trial->id).progressed);
+    if (outlook.allocation == id)
       out.push_back(std::move(outlook));
   }
   return out;
@@ -186,12 +190,23 @@ caf::result<command_result> cluster_explain::answer(task_detail row, run_id run)
 }
 
 explained_run cluster_explain::explained(const trial_row& trial, const experiment_row& of, run_id run) const {
-  explained_run out{trial, of, run, pool_name_of(who_, of), 42};
+  explained_run out{trial, of, run, pool_name_of(who_, of), 42, {}};
+  if (!trial.runs.empty() && trial.runs.back().ended != time_point{} && !terminal(trial.state))
+    out.retry_at = newest_of(trial.id).retry_at;
   for (const auto& one : trial.runs)
     if (one.run == run && !one.pool.empty())
       out.pool = one.pool;
   out.default_priority = default_priority_of(out.pool);
   return out;
+}
+
+trial_news cluster_explain::newest_of(trial_id id) const {
+  const auto stream = entity(id);
+  const auto next = reads_->next_of(stream);
+  if (!next)
+    return {};
+  const auto facts = reads_->facts_of(stream, *next - std::min(*next, newest_facts));
+  return facts ? news_of(*facts) : trial_news{};
 }
 
 explained_task cluster_explain::explained(task_detail task, run_id run) const {

@@ -51,6 +51,7 @@ private:
   explained_run explained(const trial_row& trial, const experiment_row& of, run_id run) const;
   explained_task explained(task_detail task, run_id run) const;
   int default_priority_of(const std::string& pool) const;
+  trial_news newest_of(trial_id id) const;
   /// Calls `done` once, with the explanation or an error.
   void explain(const question& x, const done_callback& done);
   /// Calls `done` once, with a list of the explanations of all these runs.

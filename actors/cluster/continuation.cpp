@@ -40,21 +40,37 @@ bool says_nothing(const value& overrides) {
   return shown.empty() || shown == "{}";
 }
 
+/// The least slots with which a trial runs; null where the configuration does not say it.
+static value least_slots(const value& settings) {
+  auto wanted = settings.value(value::json_pointer("/resources/slots_per_trial"), value(1));
+  if (wanted.is_object())
+    wanted = wanted.value("min", value(1));
+  return wanted.is_number_integer() ? wanted : value();
+}
+
 std::optional<error> too_large(const value& settings, const value& cluster,
                                const std::function<int(const std::string& pool)>& slots_in) {
   const auto pool = config::pool_of_experiment(cluster, settings);
   if (!pool || config::pool_settings(cluster, *pool).value("launch_error", value()) != true)
     return std::nullopt;
-  auto wanted = settings.value(value::json_pointer("/resources/slots_per_trial"), value(1));
-  if (wanted.is_object())
-    wanted = wanted.value("min", value(1));
+  const auto wanted = least_slots(settings);
   const int there = slots_in(*pool);
-  if (!wanted.is_number_integer() || wanted.get<std::int64_t>() <= there)
+  if (wanted.is_null() || wanted.get<std::int64_t>() <= there)
     return std::nullopt;
   return error{errc::invalid, "resources.slots_per_trial: " + to_json(wanted) + " slots, and pool '" + *pool +
                                 "' has " + std::to_string(there) +
-                                "\nhint: ask for fewer, or start more agents; pools." + *pool +
-                                ".launch_error: false lets it wait"};
+                                "\nhint: ask for fewer, or start more agents, or raise max_slots where the "
+                                "pool has it; pools." +
+                                *pool + ".launch_error: false lets it wait"};
+}
+
+std::optional<error> below_one_trial(const value& settings, std::int64_t max_slots) {
+  const auto least = least_slots(settings);
+  if (least.is_null() || max_slots >= least.get<std::int64_t>())
+    return std::nullopt;
+  return error{errc::invalid, "max_slots: " + std::to_string(max_slots) +
+                                " is below the least slots of a trial, " + to_json(least) +
+                                "\nhint: " + to_json(least) + " or more, or none for no limit"};
 }
 
 std::optional<int> log_days_named(const value& overrides, const value& config) {

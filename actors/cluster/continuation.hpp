@@ -38,4 +38,8 @@ bool says_nothing(const value& overrides);
 std::optional<error> too_large(const value& settings, const value& cluster,
                                const std::function<int(const std::string& pool)>& slots_in);
 
+/// Why the trials of this complete configuration may not have `max_slots` as their limit; nothing where at
+/// least one trial can run below it.
+std::optional<error> below_one_trial(const value& settings, std::int64_t max_slots);
+
 } // namespace troupe

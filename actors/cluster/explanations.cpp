@@ -51,6 +51,20 @@ double weight_of(const experiment_row& row) {
   return given.is_number() ? given.get<double>() : 1;
 }
 
+/// Seconds that the trial has worked at `at`, in its run `last`, for what it has then. What a run before that
+/// one did after its newest checkpoint is lost and does not count.
+double worked(const trial_row& trial, run_id last, time_point at) {
+  double all = 0;
+  const auto continuation = continuation_of(trial.continued, last);
+  for (const auto& one : trial.runs) {
+    const bool counts =
+      one.placed != time_point{} && continuation_of(trial.continued, one.run) == continuation;
+    const auto until = one.run == last ? at : one.run < last ? one.saved : time_point{};
+    all += counts ? seconds_from(one.placed, until) : 0;
+  }
+  return all;
+}
+
 struct standing {
   const char* state;
   const char* code;
@@ -106,8 +120,9 @@ standing between_runs(const explained_run& of) {
   const auto& last = trial.runs.back();
   return {"BACK_OFF", "back_off",
           "run " + to_string(last.run) + " ended (" +
-            (last.detail.empty() ? std::string(name(last.why)) : last.detail) +
-            "), and the next one waits a while",
+            (last.detail.empty() ? std::string(name(last.why)) : last.detail) + "), and the next one " +
+            (of.retry_at > last.ended ? "waits until " + to_rfc3339(of.retry_at).substr(11, 8) + " UTC"
+                                      : std::string("is about to ask for slots")),
           since};
 }
 
@@ -267,32 +282,49 @@ value explanation_of(const explained_task& of, const value& said, const std::str
                 said, now);
 }
 
-run_outlook outlook_of(const trial_row& trial, const std::vector<trial_row>& siblings, time_point now) {
+trial_news news_of(const std::vector<std::string>& facts) {
+  trial_news out;
+  for (const auto& bytes : facts)
+    if (const auto known = decode(bytes)) {
+      if (const auto* told = std::get_if<trial_progressed>(&*known))
+        out.progressed = told->at;
+      else if (const auto* ended = std::get_if<run_ended>(&*known))
+        out.retry_at = ended->retry_at;
+    }
+  return out;
+}
+
+run_outlook outlook_of(const trial_row& trial, const std::vector<trial_row>& siblings, time_point now,
+                       time_point progressed) {
   run_outlook out;
   if (trial.runs.empty() || trial.runs.back().on.empty())
     return out;
   const auto& run = trial.runs.back();
   out.allocation = {trial.id, run.run};
   out.saved = run.saved != time_point{} ? run.saved : run.placed;
-  const double so_far = seconds_from(run.placed, now);
   std::vector<double> times;
   for (const auto& other : siblings)
     for (const auto& one : other.runs)
       if (one.ended != time_point{} && one.placed != time_point{} && one.why == end::completed)
-        times.push_back(seconds_from(one.placed, one.ended));
+        times.push_back(worked(other, one.run, one.ended));
   if (!times.empty()) {
     const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
     std::nth_element(times.begin(), middle, times.end());
-    out.seconds = std::max(0.0, *middle - so_far);
+    out.seconds = *middle;
     out.from = "history";
-  } else if (trial.progress > 0) { // the progress counts the work of all runs of the trial
-    double all = so_far;
-    for (const auto& one : trial.runs)
-      if (one.ended != time_point{} && one.placed != time_point{})
-        all += seconds_from(one.placed, one.ended);
-    out.seconds = all / trial.progress * (1 - trial.progress);
+  } else if (trial.progress > 0) {
+    const auto at = progressed == time_point{} ? now : std::min(progressed, now);
+    auto last = trial.runs.end(); // the run that reported the progress
+    for (auto it = trial.runs.begin(); it != trial.runs.end(); ++it)
+      if (it->placed != time_point{} && it->placed <= at)
+        last = it;
+    if (last == trial.runs.end())
+      return out;
+    out.seconds = worked(trial, last->run, at) / trial.progress;
     out.from = "progress";
   }
+  if (!out.from.empty())
+    out.seconds = std::max(0.0, out.seconds - worked(trial, run.run, now));
   return out;
 }
 
@@ -302,10 +334,12 @@ trial_place place_of(const trial_row& trial, const experiment_row& experiment) {
   if (!trial.runs.empty() && trial.runs.back().ended == time_point{})
     return trial.runs.back().on.empty() && !experiment.unmanaged ? trial_place::waiting
                                                                  : trial_place::running;
-  return trial.state == trial_state::paused || experiment.state == experiment_state::paused ||
-             trial.why.starts_with("paused by the search")
-           ? trial_place::paused
-           : trial_place::elsewhere;
+  if (trial.state == trial_state::paused || experiment.state == experiment_state::paused ||
+      trial.why.starts_with("paused by the search"))
+    return trial_place::paused;
+  const bool goes_on = !trial.runs.empty() && trial.state != trial_state::stopping &&
+                       experiment.state == experiment_state::active && !experiment.unmanaged;
+  return goes_on ? trial_place::waiting : trial_place::elsewhere;
 }
 
 value explanation_of(const experiment_row& row, const std::vector<trial_row>& trials, const std::string& pool,

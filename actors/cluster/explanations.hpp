@@ -15,6 +15,7 @@ struct explained_run {
   run_id run;                ///< 0: the trial never had a run
   std::string pool;          ///< pool in which the run is, or in which the next run will ask for slots
   int default_priority = 42; ///< priority in that pool of an experiment that names none
+  time_point retry_at{};     ///< when the next run may begin, after the end of the last one
 
   allocation_id allocation() const { return {trial.id, run}; }
   bool open() const; ///< whether the run has not ended, so that its pool knows it
@@ -39,11 +40,20 @@ value explanation_of(const explained_run& of, const value& said, const std::stri
 /// `experiment`, and the keys `task` and `kind`.
 value explanation_of(const explained_task& of, const value& said, const std::string& doing, time_point now);
 
-/// How long the open run of `trial` will still take. The estimate comes from the ended runs of its
-/// experiment; without such runs, from the progress of the trial. `siblings`: all trials of the experiment.
-run_outlook outlook_of(const trial_row& trial, const std::vector<trial_row>& siblings, time_point now);
+/// What the facts of a trial tell and its row does not. 0: they do not tell it.
+struct trial_news {
+  time_point progressed; ///< when it reported its newest progress
+  time_point retry_at;   ///< when the run after the newest ended one may begin
+};
+trial_news news_of(const std::vector<std::string>& facts); ///< encoded facts of one trial, oldest first
 
-/// Whether a trial runs, waits for slots, is paused, or is none of these.
+/// How long the open run of `trial` will still take. The estimate comes from the ended trials of its
+/// experiment; without such trials, from the progress of the trial, which it had at `progressed`, or, where
+/// that is not known, has now. `siblings`: all trials of the experiment.
+run_outlook outlook_of(const trial_row& trial, const std::vector<trial_row>& siblings, time_point now,
+                       time_point progressed = {});
+
+/// Whether a trial runs, waits for slots or for its next run, is paused, or is none of these.
 enum class trial_place { running, waiting, paused, elsewhere };
 trial_place place_of(const trial_row& trial, const experiment_row& experiment);
 

@@ -199,6 +199,8 @@ int members::slots_in(const std::string& pool) const {
       slots += known.slots;
   if (const auto provider = config::provider_settings(configuration_, pool); provider.is_object())
     slots = std::max(slots, provider.value("max_instances", 5) * provider.value("instance_slots", 1));
+  if (const auto most = number_in(config::pool_settings(configuration_, pool).value("max_slots", value())))
+    slots = static_cast<int>(std::min<double>(slots, *most));
   return slots;
 }
 

@@ -280,6 +280,12 @@ private:
   using reason_text = std::pair<std::string, std::string>; ///< code, and text for people
   /// `next` as ahead_of() takes it.
   std::vector<reason_text> reasons(const pool_run& run, const pool_run* next);
+  struct possible_victims {
+    std::set<allocation_id> now;
+    std::map<allocation_id, double> later; ///< in how many seconds they will have run for min_run
+  };
+  possible_victims victims_of(const pool_run& run, time_point now);
+  std::pair<bool, bool> rivals_below(const pool_run& run, const std::vector<lack>& lacks) const;
   value estimate(const pool_run& run, const pool_run* next, const std::vector<run_outlook>& outlooks,
                  time_point now);
   std::string advice(const pool_run& run, const std::string& code);

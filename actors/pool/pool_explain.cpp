@@ -3,6 +3,7 @@
 #include "actors/pool/pool.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 namespace troupe {
@@ -419,8 +420,8 @@ const pool_run* pool::heir_of(const pool_run& run) {
 }
 
 /// The runs that hold slots which this run could use or, where it waits for a limit, slots that count against
-/// the limit. For each: whether it would be preempted, or was and saves, and for which run; what it would
-/// lose; and, where only a more urgent run preempts it, the least urgent such priority.
+/// the limit. For each: whether it would be preempted, and when if not now, or was and saves, and for which
+/// run; what it would lose; and, where only a more urgent run preempts it, the least urgent such priority.
 value pool::would_free(const pool_run& run, time_point now) {
   constexpr std::size_t most = 100;
   auto limits = full_limits(run);
@@ -432,10 +433,7 @@ value pool::would_free(const pool_run& run, time_point now) {
   value list = value::array();
   if (!run.waits() || run.slots == 0 || never_fits(run))
     return list;
-  std::set<allocation_id> givers;
-  if (const auto source = policy_->victims(run, running_, jobs_, now))
-    for (auto* victim = source->next(); victim && givers.size() < most; victim = source->next())
-      givers.insert(victim->id);
+  const auto victims = victims_of(run, now);
   std::set<allocation_id> seen;
   for (const auto& [name, agent] : agents_) {
     if (list.size() >= most)
@@ -450,7 +448,9 @@ value pool::would_free(const pool_run& run, time_point now) {
       if (!(limits.empty() ? agent.open(i) : counts(holder)) || !seen.insert(id).second)
         continue;
       const bool stopping = holder.state == pool_run::phase::stopping;
-      const bool preempted = givers.contains(id) || stopping;
+      const auto young = victims.later.find(id); // it is preempted once it has run for min_run
+      const bool is_young = young != victims.later.end();
+      const bool preempted = victims.now.contains(id) || is_young || stopping;
       const auto* heir = stopping ? heir_of(holder) : nullptr;
       value agents = value::array();
       for (const auto& part : holder.on)
@@ -470,7 +470,7 @@ value pool::would_free(const pool_run& run, time_point now) {
                                         ? holder.held() * seconds_between(holder.since, now)
                                         : 0},
                       {"fromPriority", by_priority ? value(from) : value()},
-                      {"expectedSeconds", value()}});
+                      {"expectedSeconds", is_young ? value(std::ceil(young->second)) : value()}});
     }
   }
   return list;
@@ -494,32 +494,122 @@ value pool::explain(allocation_id id, time_point now) {
 
 // ---- what others know of the holders, and what would help
 
-/// When enough of the holders will have ended. It is known only where the run is next in the queue and the
-/// outlooks of the holders are known.
+/// Those who may be preempted for the run, now or once they have run for min_run. In a pool of shares as many
+/// of a job as leave it its share.
+pool::possible_victims pool::victims_of(const pool_run& run, time_point now) {
+  constexpr std::size_t most = 100;
+  possible_victims out;
+  const auto source = policy_->victims(run, running_, jobs_, now);
+  if (!source)
+    return out;
+  std::vector<const pool_run*> young;
+  source->helps = [&](const pool_run& one) {
+    young.push_back(&one);
+    return false;
+  };
+  std::map<const pool_job*, int> taken; // slots of each job's victims; never iterated
+  for (auto* victim = source->next(); victim && out.now.size() < most; victim = source->next()) {
+    out.now.insert(victim->id);
+    taken[victim->job] += victim->held();
+  }
+  std::sort(young.begin(), young.end(), [](const auto* a, const auto* b) {
+    return std::tie(a->since, a->id) < std::tie(b->since, b->id);
+  });
+  for (const auto* one : young) {
+    const auto& job = *one->job;
+    if (!policy_->ranked() && job.held - job.stopping - taken[&job] - one->held() < job.share)
+      continue;
+    taken[&job] += one->held();
+    out.later.emplace(one->id, std::chrono::duration<double>(one->since + settings_.min_run - now).count());
+  }
+  return out;
+}
+
+/// Whether another run that waits may take what becomes free below the limits of `lacks` before this run has
+/// enough of it: `first`: it comes before this run; `smaller`: it needs less, and passes.
+std::pair<bool, bool> pool::rivals_below(const pool_run& run, const std::vector<lack>& lacks) const {
+  bool first = false, smaller = false;
+  std::vector<const ranked_runs::line*> lines;
+  for (const auto* runs : lacks.empty() ? std::vector<const ranked_runs*>() : queues())
+    runs->collect_lines(lines);
+  for (const auto* line : lines) {
+    const auto& other = *line->begin()->run;
+    const bool earlier = policy_->before(other, run), less = other.need() < run.need();
+    if (&other == &run || (!earlier && !less) ||
+        std::none_of(lacks.begin(), lacks.end(), [&](const lack& x) { return is_under(other, x.key); }) ||
+        never_fits(other))
+      continue;
+    first = first || earlier;
+    smaller = smaller || less;
+  }
+  return {first, smaller};
+}
+
+/// When enough of the holders will have ended. It is known only where nobody comes before the run and the
+/// outlooks of the holders are known. How long one that is preempted saves is not known: where preemption
+/// helps sooner than the ends of the holders, there is no estimate.
 value pool::estimate(const pool_run& run, const pool_run* next, const std::vector<run_outlook>& outlooks,
                      time_point now) {
-  if (!run.waits() || run.slots == 0 || (!run.reserved && ahead_of(run, next)) || !full_limits(run).empty())
+  if (!run.waits() || run.slots == 0 || (!run.kept.empty() && !run.reserved) ||
+      (!run.reserved && ahead_of(run, next)) || never_fits(run))
     return {};
+  std::vector<lack> lacking;
+  for (const auto& key : full_limits(run))
+    lacking.push_back({key, run.need() - room_for(run, key, false).value_or(run.need())});
+  const auto [first, smaller] = rivals_below(run, lacking);
+  if (first)
+    return {};
+  // While the run waits for a limit, others may take what becomes free until the last holder has ended.
+  const bool shared = !lacking.empty() && (smaller || (next && next != &run));
+  const auto enough = [&](std::vector<run_outlook> ends) {
+    std::sort(ends.begin(), ends.end(), [](const auto& a, const auto& b) {
+      return std::tie(a.seconds, a.allocation) < std::tie(b.seconds, b.allocation);
+    });
+    auto lacks = lacking;
+    bars lifted;
+    lift(lifted, run.kept, pool_agent::kept); // the run may use its own reservation
+    std::optional<run_outlook> last;
+    for (const auto& x : ends) {
+      if (shared) {
+        lacks = lacking;
+        lower(std::exchange(lifted, {}));
+        lift(lifted, run.kept, pool_agent::kept);
+      }
+      const auto& holder = runs_.at(x.allocation);
+      lift(lifted, holder.on, pool_agent::held);
+      give(lacks, holder, 1);
+      if (is_lacking(lacks) || fit(run, run.need()).empty())
+        continue;
+      last = x;
+      break;
+    }
+    lower(lifted);
+    return last;
+  };
   auto ends = outlooks;
   std::erase_if(ends, [&](const run_outlook& x) {
     const auto it = runs_.find(x.allocation);
-    return x.seconds < 0 || it == runs_.end() || it->second.waits();
+    return x.seconds < 0 || it == runs_.end() || it->second.state != pool_run::phase::holding;
   });
-  std::sort(ends.begin(), ends.end(), [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
-  bars lifted;
-  value found;
-  for (const auto& x : ends) {
-    lift(lifted, runs_.at(x.allocation).on, pool_agent::held);
-    if (fit(run, run.need()).empty())
-      continue;
-    found = {{"at", to_rfc3339(
-                      now + std::chrono::duration_cast<duration>(std::chrono::duration<double>(x.seconds)))},
-             {"seconds", x.seconds},
-             {"from", x.from}};
-    break;
-  }
-  lower(lifted);
-  return found;
+  const auto found = enough(ends);
+  if (!found)
+    return {};
+  auto victims = victims_of(run, now);
+  for (const auto id : victims.now)
+    victims.later[id] = 0;
+  for (auto& x : ends)
+    if (const auto it = victims.later.find(x.allocation); it != victims.later.end()) {
+      x.seconds = std::min(x.seconds, it->second);
+      victims.later.erase(it);
+    }
+  for (const auto& [id, seconds] : victims.later)
+    ends.push_back({id, seconds, "", {}});
+  if (const auto sooner = enough(std::move(ends)); sooner && sooner->seconds < found->seconds)
+    return {};
+  return {{"at", to_rfc3339(now + std::chrono::duration_cast<duration>(
+                                    std::chrono::duration<double>(found->seconds)))},
+          {"seconds", found->seconds},
+          {"from", found->from}};
 }
 
 /// The least urgent priority, which is the largest number, with which the run would be first and preempt
@@ -579,7 +669,7 @@ std::string pool::advice(const pool_run& run, const std::string& code) {
     const bool more = code == "too_large" && run.need() > most_supplied();
     return std::string("lower ") +
            (run.id.task.is_trial() ? "resources.slots_per_trial" : "resources.slots") + ", or " +
-           (!is_elastic ? "start larger agents"
+           (!is_elastic ? (code == "too_large" ? "start more or larger agents" : "start larger agents")
             : more      ? "raise max_instances of the pool's provider"
                         : "raise instance_slots of the pool's provider");
   }
@@ -628,8 +718,12 @@ value pool::explain(allocation_id id, const std::vector<run_outlook>& outlooks, 
                                     [&](const auto& x) { return x.allocation == holder->first; });
     if (known == outlooks.end())
       continue;
-    if (known->seconds >= 0)
+    const auto& until = one["expectedSeconds"]; // where it is preempted: until it may be; null: it may be now
+    const bool before = until.is_number() && known->seconds < until.get<double>();
+    if (known->seconds >= 0 && (one["how"] == "ends" || before)) {
       one["expectedSeconds"] = known->seconds;
+      one["how"] = "ends";
+    }
     if ((one["how"] == "preempted" || is_preemptible(holder->second)) && known->saved != time_point{})
       one["costSeconds"] = holder->second.held() * seconds_between(known->saved, now);
   }

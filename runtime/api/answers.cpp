@@ -399,7 +399,8 @@ void add_explanations(schemas& all) {
             {"preemptedFor", or_null(text()), "the allocation that gets its slots, where it saves already"},
             {"costSeconds", number(), "slot-seconds that would be lost; 0: it is never preempted"},
             {"fromPriority", or_null(whole()), "the priority from which on it is preempted"},
-            {"expectedSeconds", or_null(number()), "until it ends"}});
+            {"expectedSeconds", or_null(number()),
+             "until it ends, or, where it is preempted, until it may be; null: unknown, or it may be now"}});
   all["RunPlace"] = fields({{"run", whole()},
                             {"agents", texts()},
                             {"fromSteps", whole()},

@@ -1,5 +1,6 @@
 #include "runtime/api/creation.hpp"
 
+#include "model/config/cluster_config.hpp"
 #include "runtime/api/context.hpp"
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fields.hpp"
@@ -88,9 +89,9 @@ result<commands::experiment_create> stock_form(const call& c, fields& f) {
   return with;
 }
 
-/// Passes `then` a warning where a trial asks for more slots than the pool has now, so that it has to wait
-/// for more agents. `pool`: the pool's name; empty: the default pool. `config`: the experiment's
-/// configuration.
+/// Passes `then` a warning where a trial asks for more slots than the pool has now, or ever gives, so that it
+/// has to wait for more agents or another limit. `pool`: the pool's name; empty: the default pool. `config`:
+/// the experiment's configuration.
 void warn_of_size(const call_ptr& c, std::string pool, const value& config,
                   std::function<void(value warnings)> then) {
   const auto number = [](const value& x, const char* outer, const char* inner) {
@@ -101,12 +102,18 @@ void warn_of_size(const call_ptr& c, std::string pool, const value& config,
   const auto pointer = value::json_pointer("/resources/slots_per_trial");
   if (const auto range = config.is_object() ? config.value(pointer, value()) : value(); range.is_object())
     wanted = number_in(range.value("min", value())); // smallest number of {min, max}
+  const auto in_force = c->parts->storage->configuration();
+  const auto cluster = in_force && *in_force ? (*in_force)->configuration : value();
+  const auto settings = config::pool_settings(cluster, pool.empty() ? config::default_pool(cluster) : pool);
+  const auto limit = number_in(settings.value("max_slots", value()));
   c->parts->cluster.order(c->by.who, commands::pool_details{std::move(pool)},
-                          [number, wanted, then = std::move(then)](result<value> now) {
+                          [number, wanted, limit, then = std::move(then)](result<value> now) {
                             auto there = now ? number(*now, "slots", "total") : std::nullopt;
                             if (const auto most = now ? number(*now, "provider", "maxSlots") : std::nullopt;
                                 there && most)
                               there = std::max(*there, *most); // an elastic pool can grow to this size
+                            if (there && limit)
+                              there = std::min(*there, *limit);
                             auto warnings = value::array();
                             if (wanted && there && *wanted > *there)
                               warnings.push_back("LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED");

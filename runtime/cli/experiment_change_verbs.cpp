@@ -68,9 +68,12 @@ std::optional<Number> number_of(const std::string& text) {
 result<value> wanted_resources(const arguments& given) {
   value body = value::object();
   if (given.has("--priority")) {
-    body["priority"] = given.number("--priority", 0);
-    if (body["priority"] < 1 || body["priority"] > 99)
-      return error{errc::invalid, "--priority takes a number from 1 to 99; a smaller one comes first"};
+    const auto text = given.text("--priority");
+    const auto priority = number_of<std::int64_t>(text);
+    if (!priority || *priority < 1 || *priority > 99)
+      return error{errc::invalid, "--priority '" + text +
+                                    "': expected a whole number from 1 to 99; a smaller one comes first"};
+    body["priority"] = *priority;
   }
   if (given.has("--weight")) {
     const auto text = given.text("--weight");

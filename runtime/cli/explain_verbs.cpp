@@ -93,7 +93,12 @@ std::string frees_line(const value& x) {
                                               : heir == text_of(x, "allocation") ? " for it"
                                                                                  : " for " + holder(heir)));
     else if (text_of(one, "how") == "preempted")
-      ways.push_back(" may be preempted" + losing);
+      ways.push_back(
+        " may be preempted" +
+        (part(one, "expectedSeconds").is_number()
+           ? " in about " + span_text(seconds_of(one, "expectedSeconds")) + ", once it has run for min_run"
+           : std::string()) +
+        losing);
     else if (part(one, "expectedSeconds").is_number())
       ways.push_back(", ends in about " + span_text(seconds_of(one, "expectedSeconds")));
     if (part(one, "fromPriority").is_number())
@@ -104,7 +109,7 @@ std::string frees_line(const value& x) {
   return join(out, "; ");
 }
 
-std::string starts_line(const value& x) {
+std::string starts_line(const value& x, time_point now) {
   std::string out;
   if (const auto& when = part(x, "estimate"); when.is_object())
     out = "in about " + span_text(seconds_of(when, "seconds")) + " (by " + text_of(when, "from") + ")";
@@ -112,8 +117,10 @@ std::string starts_line(const value& x) {
     std::vector<std::string> agents;
     for (const auto& one : part(kept, "on"))
       agents.push_back(text_of(one, "agent"));
-    out +=
-      (out.empty() ? "on " : ", on ") + join(agents, ", ") + ", reserved since " + text_of(kept, "since");
+    const auto since = text_of(kept, "since");
+    const auto at = parse_rfc3339(since);
+    out += (out.empty() ? "on " : ", on ") + join(agents, ", ") + ", reserved since " +
+           (at ? moment_text(*at, now) : since);
   }
   return out;
 }
@@ -123,7 +130,8 @@ void write_line(std::ostream& out, const char* title, const std::string& text) {
     out << "  " << title << std::string(11 - std::string_view(title).size(), ' ') << text << "\n";
 }
 
-void write(std::ostream& out, const value& x, const value& queue) {
+void write(const console& io, const value& x, const value& queue) {
+  auto& out = io.out;
   out << headline(x) << "\n";
   std::vector<std::string> before;
   for (const auto& one : queue)
@@ -136,7 +144,7 @@ void write(std::ostream& out, const value& x, const value& queue) {
   if (text_of(x, "state") == "QUEUED")
     write_line(out, "agents", agents_line(x));
   write_line(out, "frees it", frees_line(x));
-  write_line(out, "starts", starts_line(x));
+  write_line(out, "starts", starts_line(x, io.now()));
   write_line(out, "advice", text_of(x, "advice"));
 }
 
@@ -153,7 +161,7 @@ int explain(session& s, const std::string& path) {
   auto queue = (*cluster)->get("/troupe/v1/queue");
   if (!queue)
     return s.fail(queue.error());
-  write(s.io.out, got->body, part(queue->body, "waiting"));
+  write(s.io, got->body, part(queue->body, "waiting"));
   return exit_done;
 }
 
@@ -210,7 +218,7 @@ int explain_experiment(session& s, const arguments& given) {
   if (!queue)
     return s.fail(queue.error());
   for (const auto& one : part(x, "waiting"))
-    write(s.io.out, one, part(queue->body, "waiting"));
+    write(s.io, one, part(queue->body, "waiting"));
   return exit_done;
 }
 

@@ -106,9 +106,8 @@ value would_free(const value& row) {
     if (part(one, "stopping") == true)
       text += "is being preempted" + (heir.is_string() ? " for " + heir.get<std::string>() : "");
     else
-      text += part(one, "how") == "preempted" ? "could be preempted"
-              : ends                          ? "ends in about " + span_text(*ends)
-                                              : "ends";
+      text += (part(one, "how") == "preempted" ? "could be preempted" : "ends") +
+              (ends ? " in about " + span_text(*ends) : std::string());
   }
   return text;
 }

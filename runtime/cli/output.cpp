@@ -274,6 +274,12 @@ std::string span_text(double seconds) {
   return text;
 }
 
+std::string moment_text(time_point at, time_point now) {
+  const auto text = to_rfc3339(at);
+  const auto day = text.substr(0, 10);
+  return (day == to_rfc3339(now).substr(0, 10) ? std::string() : day + " ") + text.substr(11, 5) + " UTC";
+}
+
 std::optional<time_point> parse_rfc3339(std::string_view text) {
   int y = 0, mo = 0, d = 0, h = 0, mi = 0, used = 0;
   double s = 0;

@@ -58,6 +58,8 @@ std::string shown(const value& x, show_as how, time_point now);
 std::string number_text(double x, int digits = 6);
 /// Seconds as "1 min 30 s".
 std::string span_text(double seconds);
+/// A time as "14:03 UTC", or, where it is not of the day of `now`, as "2026-11-28 14:03 UTC".
+std::string moment_text(time_point at, time_point now);
 std::optional<time_point> parse_rfc3339(std::string_view text);
 /// A line of a log as a terminal showed it: the agent has taken the rank and the level off its text. The rank
 /// 0 is not shown, because lines of programs without ranks have it too.

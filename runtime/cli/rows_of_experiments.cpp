@@ -67,7 +67,7 @@ constexpr argument_spec experiments[] = {{"EXPERIMENT", "Ids of experiments, or 
 constexpr argument_spec maybe_experiment[] = {{"EXPERIMENT", "Id of the experiment, or `last`", false}};
 constexpr argument_spec trials[] = {{"TRIAL", "Ids of trials", true, true}};
 constexpr option_spec set_flags[] = {
-  {"--priority", "N", "Priority from 1 to 99; a smaller number comes first", number},
+  {"--priority", "N", "Priority from 1 to 99; a smaller number comes first", text},
   {"--weight", "X", "Weight of the experiment's share of a fair pool; 0: only what is left over", text},
   {"--max-slots", "N", "Limit of the slots that the trials hold at once; none: no limit", text},
   {"--pool", "NAME", "Pool of the runs; runs in another pool are preempted", text},

@@ -857,7 +857,7 @@ export interface WouldFree {
   allocation: string | null;
   /** slot-seconds that would be lost; 0: it is never preempted */
   costSeconds: number;
-  /** until it ends */
+  /** until it ends, or, where it is preempted, until it may be; null: unknown, or it may be now */
   expectedSeconds: number | null;
   /** the priority from which on it is preempted */
   fromPriority: number | null;

@@ -408,6 +408,7 @@ describe("why something waits", () => {
     wouldFree: [
       { allocation: "1.1", agents: ["a", "b"], slots: 8, how: "ends" as const, stopping: false, preemptedFor: null, costSeconds: 0, fromPriority: null, expectedSeconds: 360 },
       { allocation: "2.1", agents: ["c"], slots: 1, how: "preempted" as const, stopping: false, preemptedFor: null, costSeconds: 41, fromPriority: null, expectedSeconds: null },
+      { allocation: "6.1", agents: ["c"], slots: 1, how: "preempted" as const, stopping: false, preemptedFor: null, costSeconds: 4, fromPriority: null, expectedSeconds: 17 },
       { allocation: "5.1", agents: ["c"], slots: 1, how: "preempted" as const, stopping: true, preemptedFor: "4.1", costSeconds: 41, fromPriority: null, expectedSeconds: null },
     ],
   };
@@ -417,7 +418,7 @@ describe("why something waits", () => {
     [{ state: "PAUSED", trials: { running: 0, waiting: 0, paused: 0 }, waiting: [] }, "it is paused"],
     [{ state: "CANCELED", trials: { running: 0, waiting: 0, paused: 0 }, waiting: [], reason: { code: "ended", text: "was ended: killed by ada" } }, "was ended: killed by ada"],
   ])("%#", (x, text) => expect(standing({ experiment: 3, pool: "default", since: "", advice: "", wouldFree: [], reason: { code: "paused", text: "it is paused" }, ...x })).toBe(text));
-  test("what would free slots", () => expect(wouldFree(waits)).toBe(`1.1 (8 slots on a, b) ends in about ${span(360)}; 2.1 (1 slot on c) could be preempted; 5.1 (1 slot on c) is being preempted for 4.1`));
+  test("what would free slots", () => expect(wouldFree(waits)).toBe(`1.1 (8 slots on a, b) ends in about ${span(360)}; 2.1 (1 slot on c) could be preempted; 6.1 (1 slot on c) could be preempted in about ${span(17)}; 5.1 (1 slot on c) is being preempted for 4.1`));
 });
 
 describe("the first error line", () => {

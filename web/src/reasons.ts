@@ -19,8 +19,7 @@ export function wouldFree(x: Explanation): string {
     .map((f) => {
       const what = `${f.allocation ?? "another run"} (${f.slots} ${f.slots === 1 ? "slot" : "slots"} on ${f.agents.join(", ")}) `;
       if (f.stopping) return `${what}is being preempted${f.preemptedFor === null ? "" : ` for ${f.preemptedFor}`}`;
-      if (f.how === "preempted") return what + "could be preempted";
-      return what + (f.expectedSeconds === null ? "ends" : `ends in about ${span(f.expectedSeconds)}`);
+      return what + (f.how === "preempted" ? "could be preempted" : "ends") + (f.expectedSeconds === null ? "" : ` in about ${span(f.expectedSeconds)}`);
     })
     .join("; ");
 }

@@ -51,6 +51,25 @@ TEST(AcceptConfig, LabelsAreInOneLineAndNoneIsBlank) {
   EXPECT_EQ((*again)["labels"], shown);
 }
 
+TEST(AcceptConfig, RefusesAnUnknownPoolWithItsPlace) {
+  const value cluster = {{"pools", {{"cpu", {{"default", true}}}}}};
+  const auto refused = [&](const std::string& more, const config_layers& layers) {
+    const auto got =
+      accept_config("entrypoint: x\n" + single + more, "mine.yaml", "/data/checkpoints", cluster, layers);
+    return got ? std::string() : got.error().what;
+  };
+  const auto own = refused("resources: {resource_pool: moon}\n", {});
+  EXPECT_TRUE(
+    own.starts_with("mine.yaml:3:28: resources.resource_pool: there is no pool 'moon' in this cluster\n"))
+    << own;
+  EXPECT_NE(own.find("^"), std::string::npos) << own;
+  EXPECT_NE(own.find("one of cpu"), std::string::npos) << own;
+  config_layers layers;
+  layers.template_config = {{"resources", {{"resource_pool", "moon"}}}};
+  EXPECT_EQ(refused("", layers).find("mine.yaml:3"), std::string::npos) << "the template names it";
+  EXPECT_NE(refused("", layers).find("there is no pool 'moon'"), std::string::npos);
+}
+
 TEST(AcceptConfig, RefusesWithThePlaceOfEachFault) {
   auto got = accepted("searcher: {name: singel, metric: loss}\nmax_restart: 1\n");
   ASSERT_FALSE(got);

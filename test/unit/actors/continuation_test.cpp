@@ -197,6 +197,21 @@ TEST(Continuation, KnowsWhetherItsOverrideNamesHowLongLogsAreKept) {
     EXPECT_EQ(log_days_named(silent, config), std::nullopt) << silent.dump();
 }
 
+TEST(MaxSlots, AreNotBelowTheLeastSlotsOfATrial) {
+  const auto refused = [](const value& slots, std::int64_t most) {
+    const auto no = below_one_trial({{"resources", {{"slots_per_trial", slots}}}}, most);
+    return no ? no->what : std::string();
+  };
+  EXPECT_EQ(refused(2, 0),
+            "max_slots: 0 is below the least slots of a trial, 2\nhint: 2 or more, or none for no limit");
+  EXPECT_NE(refused(2, 1), "");
+  EXPECT_EQ(refused(2, 2), "");
+  EXPECT_NE(refused(value{{"min", 3}, {"max", 8}}, 2), "");
+  EXPECT_EQ(refused(value{{"min", 3}, {"max", 8}}, 3), "");
+  EXPECT_EQ(refused(0, 0), "") << "its trials take no slots";
+  EXPECT_TRUE(below_one_trial(value::object(), 0).has_value()) << "one slot, where nothing is said";
+}
+
 TEST(TooLarge, OnlyWhereThePoolRefusesWhatItDoesNotHave) {
   const auto pools = [](bool strict) {
     return value{{"pools", {{"main", {{"default", true}, {"launch_error", strict}}}}}};

@@ -91,6 +91,24 @@ TEST(Explanation, NamesTheStateOfATrialByItsRows) {
   EXPECT_EQ(place(x), "ENDED ended");
 }
 
+TEST(Explanation, WhoBacksOffSaysUntilWhen) {
+  auto x = example();
+  x.trial.runs = {placed(1, 0s, 1s)};
+  x.trial.runs[0].ended = t0 + 9s;
+  x.trial.runs[0].why = end::failed;
+  x.trial.runs[0].detail = "exit code 1";
+  x.run = {1};
+  const auto news = news_of({encode(run_ended{t0 + 9s, {1}, end::failed, 1, 0, t0 + 14s, "exit code 1"}),
+                             encode(trial_progressed{t0 + 8s, 0.5})});
+  EXPECT_EQ(news.progressed, t0 + 8s);
+  x.retry_at = news.retry_at;
+  EXPECT_EQ(explanation_of(x, {}, {}, t0 + 10s)["reason"]["text"],
+            "run 1 ended (exit code 1), and the next one waits until 22:13:34 UTC");
+  x.retry_at = t0 + 9s; // a run that was preempted
+  EXPECT_EQ(explanation_of(x, {}, {}, t0 + 10s)["reason"]["text"],
+            "run 1 ended (exit code 1), and the next one is about to ask for slots");
+}
+
 TEST(Explanation, WhoMakesRoomHearsForWhom) {
   auto x = example();
   x.trial.runs = {placed(1, 0s, 1s)};
@@ -191,6 +209,10 @@ TEST(ExperimentExplanation, SaysWhyInEachState) {
   fails.runs[0].ended = t0 + 9s;
   fails.runs[0].why = end::failed;
   EXPECT_TRUE(told(row, {fails}).starts_with("back_off: trial 31: run 1 ended")) << told(row, {fails});
+  EXPECT_EQ(told(row, {runs, fails}), "running: 1 running, 1 waiting") << "one waits for its next run";
+  EXPECT_EQ(place_of(fails, row), trial_place::waiting);
+  fails.state = trial_state::stopping;
+  EXPECT_EQ(place_of(fails, row), trial_place::elsewhere);
   auto of = example();
   of.trial = waits;
   of.run = {1};
@@ -230,11 +252,17 @@ TEST(Outlook, IsTheMedianOfEndedRunsElseTheProgress) {
   EXPECT_EQ(by_progress.from, "progress");
   EXPECT_DOUBLE_EQ(by_progress.seconds, 90);
   auto resumed = now; // The first run took a minute, and the progress is that of both runs.
-  resumed.runs[0].ended = t0 + 70s;
+  resumed.runs[0].ended = resumed.runs[0].saved = t0 + 70s;
   resumed.runs[0].why = end::stopped;
   resumed.runs.push_back(placed(2, 80s, 80s));
   resumed.progress = 0.8;
   EXPECT_DOUBLE_EQ(outlook_of(resumed, {}, t0 + 100s).seconds, 20);
+  EXPECT_DOUBLE_EQ(outlook_of(resumed, {}, t0 + 110s, t0 + 100s).seconds, 10) << "reported 10 s ago";
+  EXPECT_DOUBLE_EQ(outlook_of(resumed, {}, t0 + 300s, t0 + 100s).seconds, 0);
+  resumed.progress = 0.4;
+  EXPECT_DOUBLE_EQ(outlook_of(resumed, {}, t0 + 100s, t0 + 58s).seconds, 40)
+    << "48 s of the first run for 40 %: the second has nothing to tell yet";
+  resumed.progress = 0.8;
   std::vector<trial_row> others(3);
   for (std::size_t i = 0; i < others.size(); ++i) {
     others[i].runs = {placed(1, 0s, 0s)};
@@ -243,6 +271,18 @@ TEST(Outlook, IsTheMedianOfEndedRunsElseTheProgress) {
   others.emplace_back().runs = {placed(1, 0s, 0s)}; // A trial that failed does not count.
   others.back().runs[0].ended = t0 + 1s;
   others.back().runs[0].why = end::failed;
+  EXPECT_DOUBLE_EQ(outlook_of(resumed, others, t0 + 100s).seconds, 20) << "60 and 20 of 100 s are over";
+  resumed.runs[0].saved = t0 + 30s; // what its first run did after that is lost
+  EXPECT_DOUBLE_EQ(outlook_of(resumed, others, t0 + 100s).seconds, 60);
+  EXPECT_DOUBLE_EQ(outlook_of(resumed, {}, t0 + 100s).seconds, 10) << "40 s for 80 %";
+  auto halves = others; // each of them was preempted after a while
+  for (auto& one : halves)
+    if (one.runs[0].why == end::completed) {
+      one.runs.insert(one.runs.begin(), placed(0, 0s, 0s));
+      one.runs[0].ended = one.runs[0].saved = t0 + 20s;
+      one.runs[0].why = end::stopped;
+    }
+  EXPECT_DOUBLE_EQ(outlook_of(now, halves, t0 + 40s).seconds, 90) << "20 s more than those that ran at once";
   const auto by_history = outlook_of(now, others, t0 + 40s);
   EXPECT_EQ(by_history.from, "history");
   EXPECT_DOUBLE_EQ(by_history.seconds, 70) << "the median is 100 s, and 30 s are over";

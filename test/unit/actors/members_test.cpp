@@ -156,6 +156,11 @@ TEST(Members, PutAnAgentIntoThePoolThatItAsksForWhereTheFileSaysNothing) {
                           with_pools({"p", "q"}, "q"));
   EXPECT_EQ(after.slots_in("p"), 4);
   EXPECT_EQ(after.slots_in("q"), 2);
+  auto limited = with_pools({"p"});
+  limited["pools"]["p"]["max_slots"] = 1;
+  EXPECT_EQ(play(fresh(limited), {{wants("b", ""), 0s, "joined(b 2) | twin(b in p)"}}, limited).slots_in("p"),
+            1)
+    << "its limit";
 }
 
 // The name is that of a test in agent_state_test.go of Determined 0.38.1. Determined refuses an agent whose

@@ -275,9 +275,7 @@ struct fake_reader : storage::reader {
   result<std::vector<user_changed>> users() const override { return std::vector<user_changed>{}; }
   result<std::vector<token_changed>> tokens() const override { return std::vector<token_changed>{}; }
   result<std::vector<setting_changed>> settings() const override { return std::vector<setting_changed>{}; }
-  result<std::optional<configuration_changed>> configuration() const override {
-    return std::optional<configuration_changed>{};
-  }
+  result<std::optional<configuration_changed>> configuration() const override { return in_force; }
   result<std::vector<std::string>> records(std::string_view tag, std::string_view prefix) const override {
     std::lock_guard lock{mutex};
     std::vector<std::string> all;
@@ -337,6 +335,7 @@ struct fake_reader : storage::reader {
   std::map<std::uint64_t, std::vector<metric_row>> metric_rows;
   std::vector<checkpoint_row> checkpoint_rows;
   std::vector<log_line> log_lines;
+  std::optional<configuration_changed> in_force;
   std::vector<storage::committed_fact> facts;
   std::map<std::string, std::uint64_t> numbers;
   std::map<std::string, std::string> blobs;

@@ -259,6 +259,29 @@ TEST(LiveChanges, OfAnExperimentComeByTwoRoutes) {
             400u);
 }
 
+TEST(Creation, WarnsOfWhatThePoolNeverHoldsAtOnce) {
+  pools_table t;
+  t.cluster.answers["experiment.create"] = [](const fake_gate::heard&) -> result<value> {
+    return value{{"id", 7}};
+  };
+  t.cluster.answers["pool.details"] = [](const fake_gate::heard&) -> result<value> {
+    return value{{"slots", {{"total", 8}, {"used", 0}}}};
+  };
+  auto& row = t.reader->experiment_rows[7];
+  auto config = row.config.get();
+  config["resources"] = {{"slots_per_trial", 3}};
+  row.config = std::move(config);
+  const auto warnings = [&] {
+    const auto got = t.ask("POST", "/troupe/v1/experiments", t.user(), R"({"config": "name: x"})");
+    EXPECT_EQ(got.status, 200u) << got.body;
+    return parse_json(got.body).value()["warnings"];
+  };
+  EXPECT_EQ(warnings(), value::array());
+  t.reader->in_force.emplace();
+  t.reader->in_force->configuration = {{"pools", {{"main", {{"default", true}, {"max_slots", 2}}}}}};
+  EXPECT_EQ(warnings(), value::array({"LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED"}));
+}
+
 TEST(Disabling, KillsUnlessItIsToDrain) {
   pools_table t;
   t.cluster.answers["agent.list"] = [](const fake_gate::heard&) -> result<value> {

@@ -99,6 +99,9 @@ TEST(Output, WritesSpansNumbersAndTimes) {
   EXPECT_EQ(span_text(0.25), "0.2 s");
   EXPECT_EQ(span_text(62), "1 min 02 s");
   EXPECT_EQ(span_text(3723), "1 h 02 min");
+  const auto at = *parse_rfc3339("2026-11-29T14:03:36.735757Z");
+  EXPECT_EQ(moment_text(at, at + 5h), "14:03 UTC");
+  EXPECT_EQ(moment_text(at, at + 10h), "2026-11-29 14:03 UTC") << "that was yesterday";
   EXPECT_EQ(number_text(0.1 + 0.2), "0.3");
   EXPECT_EQ(number_text(16), "16");
   EXPECT_EQ(number_text(NAN), "NaN");

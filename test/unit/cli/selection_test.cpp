@@ -125,12 +125,14 @@ TEST(Selection, OtherListsHaveTheColumnsOfTheirGrids) {
     value::parse(R"({"trial": 0, "allocation": "u.1", "order": 2, "explain": {"reason": {"text": "behind"},
     "wouldFree": [{"allocation": "4.1", "slots": 1, "agents": ["a"], "how": "ends", "expectedSeconds": 61},
                   {"allocation": "5.1", "slots": 2, "agents": ["a", "b"], "how": "preempted"},
+                  {"allocation": "6.1", "slots": 1, "agents": ["a"], "how": "preempted", "expectedSeconds": 17},
                   {"allocation": null, "slots": 1, "agents": ["a"], "how": "preempted", "stopping": true,
                    "preemptedFor": "u.1"}]}})");
   EXPECT_EQ(cell(queue_grid(), "id", wait), "u.1");
   EXPECT_EQ(cell(queue_grid(), "why", wait), "behind");
   EXPECT_EQ(cell(queue_grid(), "free", wait),
             "4.1 (1 slot on a) ends in about 1 min 01 s; 5.1 (2 slots on a, b) could be preempted; "
+            "6.1 (1 slot on a) could be preempted in about 17 s; "
             "another run (1 slot on a) is being preempted for u.1");
   const auto saved =
     value::parse(R"({"uuid": "u", "training": {"searcherMetric": "NaN"}, "resources": {"a": "3", "b": 4}})");

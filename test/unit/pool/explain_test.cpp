@@ -98,6 +98,11 @@ TEST(PoolExplain, SaysThatWholeAgentsDoNotMakeUpAGang) {
   EXPECT_EQ(why["code"], "too_large");
   EXPECT_EQ(why["text"], "it needs 6 slots, and no whole agents of the pool make up as many");
   EXPECT_EQ(p.why(2)["reason"]["text"], "it needs 9 slots, and the pool has 8");
+  explained_pool any;
+  any.up("a", 4).ask(1, 6).ask(2, 6, 42, [](run_terms& r) { r.rules.single_node = true; }).up("b", 2);
+  any.ask(3, 9);
+  EXPECT_EQ(any.why(3, {})["advice"], "lower resources.slots_per_trial, or start more or larger agents");
+  EXPECT_EQ(any.why(2, {})["advice"], "lower resources.slots_per_trial, or start larger agents");
 }
 
 TEST(PoolExplain, NamesThoseWhoHoldWhatALimitLeaves) {
@@ -229,6 +234,79 @@ TEST(PoolExplain, WhoIsNextStartsWhenEnoughHoldersHaveEnded) {
   for (std::uint64_t gone : {4, 1, 2})
     p.tell(slots_released{run(gone)});
   EXPECT_EQ(p.code(3), "running") << "what was asked has changed nothing";
+}
+
+TEST(PoolExplain, WhoHasAReservationStartsWhenItsHoldersHaveEnded) {
+  explained_pool p(with([](pool_settings& s) {
+    s.preemption = true;
+    s.reserve_after = 8s;
+  }));
+  p.up("a", 2).ask(1, 1).ask(2, 2);
+  p.ask(3, 1, 42, [](run_terms& r) { r.preemptible = false; }).wait(8s); // run 3 passes run 2
+  const auto said = p.why(2, {outlook(1, 31), outlook(3, 23)});
+  ASSERT_TRUE(said["reservation"].is_object());
+  EXPECT_EQ(said["estimate"]["seconds"], 31) << said.dump();
+  EXPECT_TRUE(p.why(2, {outlook(1, 31)})["estimate"].is_null()) << "of the other holder nothing is known";
+  EXPECT_EQ(p.tell(slots_released{run(3)}).why(2, {outlook(1, 31)})["estimate"]["seconds"], 31);
+  EXPECT_EQ(p.tell(slots_released{run(1)}).code(2), "running") << "what was asked has changed nothing";
+}
+
+TEST(PoolExplain, NamesWhoIsPreemptedOnceItHasRunForMinRun) {
+  explained_pool p(with([](pool_settings& s) { s.preemption = true; }));
+  p.up("a", 1).ask(2, 1).wait(13s).ask(1, 1); // the job of run 1 is the older one
+  auto said = p.why(1, {outlook(2, 57)});
+  ASSERT_EQ(said["wouldFree"].size(), 1u);
+  EXPECT_EQ(said["wouldFree"][0]["how"], "preempted");
+  EXPECT_EQ(said["wouldFree"][0]["expectedSeconds"], 17) << "what is left of its 30 s";
+  EXPECT_TRUE(said["estimate"].is_null()) << "how long it saves is not known";
+  EXPECT_EQ(p.why(1)["wouldFree"][0]["expectedSeconds"], 17);
+  said = p.why(1, {outlook(2, 9)});
+  EXPECT_EQ(said["wouldFree"][0]["how"], "ends") << "before it is preempted";
+  EXPECT_EQ(said["wouldFree"][0]["expectedSeconds"], 9);
+  EXPECT_EQ(said["estimate"]["seconds"], 9);
+  p.wait(17s);
+  EXPECT_EQ(p.code(2), "stopping");
+
+  explained_pool shares(with([](pool_settings& s) {
+    s.preemption = true;
+    s.scheduler = scheduler_kind::fair;
+  }));
+  const auto of_first = [](run_terms& r) {
+    r.job.job = {1};
+    r.job.submitted = t0 + 1s;
+  };
+  shares.up("a", 2).ask(1, 1, 42, of_first).wait(6s).ask(3, 1, 42, of_first).wait(10s).ask(5, 1);
+  const auto frees = shares.why(5, {outlook(1, 67), outlook(3, 80)})["wouldFree"];
+  ASSERT_EQ(frees.size(), 2u);
+  EXPECT_EQ(frees[0]["how"], "preempted");
+  EXPECT_EQ(frees[0]["expectedSeconds"], 14);
+  EXPECT_EQ(frees[1]["how"], "ends") << "its job has a share of one slot";
+  EXPECT_EQ(frees[1]["expectedSeconds"], 80);
+}
+
+TEST(PoolExplain, WhoWaitsForALimitStartsWhenThoseBelowItHaveEnded) {
+  const auto of_first = [](run_terms& r) {
+    r.job.job = {1};
+    r.job.submitted = t0 + 1s;
+    r.job.max_slots = 2;
+  };
+  explained_pool p;
+  p.up("a", 4).ask(1, 1, 42, of_first).ask(3, 1, 42, of_first).ask(5, 2, 42, of_first);
+  EXPECT_EQ(p.code(5), "max_slots");
+  const std::vector<run_outlook> all = {outlook(1, 30), outlook(3, 90), outlook(7, 50)};
+  EXPECT_EQ(p.why(5, all)["estimate"]["seconds"], 90);
+  EXPECT_TRUE(p.why(5, {outlook(3, 90)})["estimate"].is_null()) << "of the other nothing is known";
+  p.ask(6, 2, 42, of_first);
+  EXPECT_TRUE(p.why(6, all)["estimate"].is_null()) << "another below the limit comes first";
+  p.ask(7, 2).ask(8, 3);
+  EXPECT_EQ(p.code(8), "busy");
+  EXPECT_TRUE(p.why(5, all)["estimate"].is_null()) << "what becomes free first may go to another";
+  p.tell(slots_released{run(8)}).tell(slots_released{run(6)}).tell(slots_released{run(7)});
+  EXPECT_EQ(p.why(5, all)["estimate"]["seconds"], 90);
+  p.ask(9, 1, 42, of_first);
+  EXPECT_TRUE(p.why(5, all)["estimate"].is_null()) << "one that needs less may pass it";
+  p.tell(slots_released{run(9)}).tell(slots_released{run(1)}).tell(slots_released{run(3)});
+  EXPECT_EQ(p.code(5), "running") << "what was asked has changed nothing";
 }
 
 TEST(PoolExplain, SaysWhatHoldersLoseAndWhenTheyEnd) {
