@@ -139,6 +139,7 @@ platform_plan draw_platform_plan(std::uint64_t seed) {
   plan.seed = seed;
   const int hosts = 1 + int(random.below(3)), pools = hosts > 1 && random.chance(0.5) ? 2 : 1;
   plan.slots = 1 + int(random.below(2));
+  plan.aux = seed % 4 == 0 ? 2 : 1;
   for (int n = 0; n < pools; ++n)
     plan.pools.push_back(draw_pool(random, n == 0 ? hosts - (pools - 1) : 1));
   if (pools > 1) {

@@ -65,6 +65,8 @@ struct sandbox {
   int code = 0, signal = 0;
   enum class waits { nothing, report, checkpoint } waiting = waits::nothing;
   std::uint64_t sequence = 0;
+  mutable std::string pool;         ///< pool of its run, once that was read
+  mutable experiment_id experiment; ///< experiment of its trial, once that was read
   std::string process() const { return "p" + std::to_string(serial); }
   std::string uuid() const {
     char text[40];
@@ -259,7 +261,9 @@ private:
     std::swap(jobs.front(), jobs[random_.below(jobs.size())]);
     if (rests_.chance(plan_.resting))
       return rest(jobs.front());
-    auto* const next = dynamic_cast<caf::scheduled_actor*>(jobs.front());
+    auto* const next = jobs.front()->subtype() == caf::resumable::scheduled_actor
+                         ? static_cast<caf::scheduled_actor*>(jobs.front())
+                         : nullptr;
     auto* const mail = next && !next->mailbox().closed() ? next->mailbox().peek() : nullptr;
     const bool is_answer = mail && mail->mid.is_response(); // of the journal, perhaps
     if (mail && !is_answer)
@@ -1034,19 +1038,23 @@ private:
   /// sandboxes do not count, because their slots may be given away.
   void check_limits(const sandbox& x) {
     // Takes the pool from the placement, because the host may have moved since.
-    const auto pool_of = [this](const sandbox& one) {
+    const auto pool_of = [this](const sandbox& one) -> const std::string& {
+      if (!one.pool.empty())
+        return one.pool;
       std::vector<run_row> runs;
       if (const auto reads = this->reads(); reads && one.id.task.is_trial()) {
-        if (const auto row = reads->trial(one.id.trial()))
+        if (const auto row = reads->trial(one.id.trial())) {
           runs = row->runs;
+          one.experiment = row->experiment;
+        }
       } else if (reads) {
         if (const auto row = reads->other_task(one.id.task))
           runs = row->runs;
       }
       for (const auto& run : runs)
         if (run.run == one.id.run)
-          return run.pool;
-      return std::string();
+          one.pool = run.pool;
+      return one.pool;
     };
     const auto pool_name = pool_of(x);
     int pool = 0;
@@ -1055,18 +1063,13 @@ private:
     if (pool == int(plan_.pools.size()))
       return; // the master is away
     const auto& of = plan_.pools[std::size_t(pool)];
-    const auto search_of = [this](const sandbox& one) {
-      const auto row = journal_ && one.id.task.is_trial() ? journal_->reads()->trial(one.id.trial())
-                                                          : result<trial_row>(error{errc::not_found, ""});
-      return row ? row->experiment : experiment_id{};
-    };
-    const auto search = search_of(x);
+    const auto search = x.experiment;
     int in_pool = 0, of_search = 0;
     for (const auto& [serial, one] : sandboxes_) {
       if (one->dead || frozen(*one) || pool_of(*one) != pool_name)
         continue;
       in_pool += int(one->slots.size());
-      if (search && search_of(*one) == search)
+      if (search && one->experiment == search)
         of_search += int(one->slots.size());
     }
     for (const int most : {of.max_slots, of.quota})
