@@ -461,8 +461,9 @@ supply_told provisioner::supply() const {
   for (const auto& [kind, text] : faults_)
     out.faults.push_back(text);
   out.labels = settings_.labels;
-  for (const auto& [id, x] : instances_)
-    out.agents.insert(agent_name(x));
+  if (!is_former()) // the instances of another provider do not tell what those of this one are like
+    for (const auto& [id, x] : instances_)
+      out.agents.insert(agent_name(x));
   if (settings_.type == "local")
     out.prefix = pool_ + "-";
   out.changes = changes_;

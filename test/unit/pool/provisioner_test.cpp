@@ -487,6 +487,7 @@ TEST_F(Provision, TheInstancesOfAFormerTypeEndFirst) {
   EXPECT_EQ(machine->provider_type(), "local");
   EXPECT_EQ(machine->supply().type, "command");
   EXPECT_EQ(machine->supply().error, "the instances of its former provider (local) end first: i1");
+  EXPECT_TRUE(machine->supply().agents.empty()) << "they are not like those of the next one";
   EXPECT_EQ(tell(work(3, {"i1!"}), 5s), "") << "nothing new of either";
   EXPECT_EQ(tell(list({"i1"}), 6s), "");
   EXPECT_EQ(tell(work(3, {"i1"}), 7s), "ended i1 | drain agent-i1 end i1 (idle) forget agent-i2")
