@@ -61,6 +61,8 @@ void pool::on(actions& out, const agent_up& ev) {
   forget_strays(agent, std::max(0, ev.slots));
   agent.present = agent.expected = agent.seen = true;
   agent.traits = ev.traits;
+  if (is_of_instance(ev.agent))
+    learn_of_instance(agent);
   agent.slots.resize(static_cast<std::size_t>(std::max(0, ev.slots)),
                      pool_agent::slot{nullptr, nullptr, pool_agent::closed});
   total_ += static_cast<int>(agent.slots.size());
@@ -449,7 +451,14 @@ void pool::on(actions& out, const pool_configured& ev) {
 void pool::on(actions&, const time_passed&) {}
 
 void pool::on(actions&, const supply_told& ev) {
-  supply_ = ev;
+  if (ev.type != supply_.type || ev.changes != supply_.changes) {
+    instance_traits_.reset();
+    instance_names_.clear();
+  }
+  const auto before = std::exchange(supply_, ev);
+  for (const auto& name : supply_.agents)
+    if (const auto* agent = known_agent(name); agent && agent->present && !before.agents.contains(name))
+      learn_of_instance(*agent); // it came before its instance was known
   unjudged_ = excluding_;
 }
 

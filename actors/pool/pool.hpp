@@ -297,6 +297,10 @@ private:
     return supply_could_hold(run, run.terms.rules, blocked);
   }
   bool supply_could_hold(const pool_run& run, placement_rules rules, int blocked = 0) const;
+  class idle_instances;
+  bool is_of_instance(const std::string& name) const;
+  bool may_bring(const placement_rules& rules) const;
+  void learn_of_instance(const pool_agent& agent);
   bool is_launched_for(const pool_run& run) const;
   std::int64_t most_supplied() const; ///< slots of all instances that the provider may launch
   std::optional<reason_text> supply_reason(const pool_run& run) const;
@@ -373,6 +377,10 @@ private:
   std::set<allocation_id> excluding_;
   std::set<allocation_id> unjudged_; ///< runs of `excluding_` for which something has changed
   supply_told supply_;               ///< newest report of the provider; no type: the pool has no provider
+  /// What the agents of instances are like, and how they were called. Both are forgotten where the settings
+  /// of the provider change.
+  std::optional<agent_traits> instance_traits_; ///< traits of the newest one; none: none has come
+  std::set<std::string> instance_names_;
 };
 
 } // namespace troupe

@@ -3,38 +3,127 @@
 #include "actors/pool/pool.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 namespace troupe {
 
-/// A run that waits for a quota, or for the limit of the pool, is left out, as it could not use more agents;
-/// and so is a run whose constraints no instance meets.
+/// The instances that are idle while runs wait, and what the runs before have left of them. A run that waits
+/// although it fits there, as others come first, counts on them as well as a gang that needs more of them.
+class pool::idle_instances {
+public:
+  explicit idle_instances(const pool& of) : size_(of.supply_.instance_slots) {
+    if (size_ <= 0 || of.phase_ != phase::placing)
+      return;
+    for (const auto& [name, agent] : of.agents_)
+      if (agent.present && !agent.drained && agent.empty.free >= size_ && is_idle(agent) &&
+          of.is_of_instance(name))
+        all_.push_back({&agent, size_});
+  }
+
+  /// Returns the slots that the run needs beyond those instances.
+  int serve(const pool_run& run) {
+    int need = run.need();
+    if (all_.empty())
+      return need;
+    const auto [known, fresh] = by_view_.try_emplace(run.view->number);
+    if (fresh)
+      known->second = those_of(*run.view);
+    std::erase_if(known->second, [](const auto* one) { return one->left == 0; });
+    for (auto* one : known->second) {
+      const int part = std::min(need, size_);
+      if (need == 0 || one->left < part)
+        continue;
+      one->left -= part;
+      awaited_.insert(one->agent);
+      need -= part;
+    }
+    return need;
+  }
+
+  bool is_awaited(const pool_agent& agent) const { return awaited_.contains(&agent); }
+
+private:
+  struct idle_instance {
+    const pool_agent* agent = nullptr;
+    int left = 0; ///< number of its slots that no run counts on
+  };
+
+  /// Those in the group of the view that has most of them, as a run is placed within one group.
+  std::vector<idle_instance*> those_of(const agent_view& view) {
+    std::vector<idle_instance*> most;
+    for (const auto& [label, group] : view.groups) {
+      std::vector<idle_instance*> here;
+      for (auto& one : all_) {
+        const auto& groups = one.agent->groups;
+        if (std::find(groups.begin(), groups.end(), &group) != groups.end())
+          here.push_back(&one);
+      }
+      if (here.size() > most.size())
+        most = std::move(here);
+    }
+    return most;
+  }
+
+  int size_;
+  std::vector<idle_instance> all_;
+  std::set<const pool_agent*> awaited_;                          ///< never iterated
+  std::map<std::uint64_t, std::vector<idle_instance*>> by_view_; ///< by the number of the view
+};
+
+/// Goes through the queue in its order, and counts the runs that could be placed together within all limits.
+/// A run that waits for a limit is left out, as it could not use more agents, and so is a run for which no
+/// instances are launched.
 pool_demand pool::demand() const {
   pool_demand out;
+  out.whole = phase_ == phase::placing;
   std::map<std::pair<std::uint64_t, int>, int> counts; ///< number of runs by job and slots
   std::map<run_shape, bool> fits;
-  auto lists = queues();
-  lists.push_back(&aux_waiting_);
-  for (const auto* runs : lists)
-    for (const auto* run : runs->list()) {
-      const auto limits = limits_of(*run);
-      if (std::any_of(limits.begin(), limits.end(),
-                      [&](const auto& key) { return key.of != run_bar::job && exceeds(*run, key); }))
-        continue;
-      const auto [known, fresh] = fits.try_emplace(run->shape());
-      if (fresh)
-        known->second = supply_can_hold(*run);
-      if (!known->second)
-        continue;
-      ++counts[{run->job->terms.job.value, run->slots == 0 ? 0 : run->need()}];
+  const auto is_wanted_for = [&](const pool_run& run) {
+    const auto [known, fresh] = fits.try_emplace(run.shape());
+    if (fresh)
+      known->second = is_launched_for(run);
+    return known->second;
+  };
+  std::map<limit_key, std::optional<int>> left; ///< room that the runs before leave; none: no limit
+  std::map<const pool_job*, std::array<std::optional<int>*, 4>> rooms; // never iterated
+  const auto takes_room = [&](const pool_run& run) {
+    if (unlimited(*run.job))
+      return true;
+    const auto [known, fresh] = rooms.try_emplace(run.job);
+    if (fresh) {
+      auto* next = known->second.data();
+      for (const auto& key : limits_of(run)) {
+        const auto [at, first] = left.try_emplace(key);
+        if (first)
+          at->second = room(key);
+        *next++ = &at->second;
+      }
     }
+    for (const auto* most : known->second)
+      if (*most && **most < run.need())
+        return false;
+    for (auto* most : known->second)
+      if (*most)
+        **most -= run.need();
+    return true;
+  };
+  idle_instances idle(*this);
+  for (const auto* run : queued())
+    if (is_wanted_for(*run) && takes_room(*run))
+      if (const int slots = idle.serve(*run); slots > 0)
+        ++counts[{run->job->terms.job.value, slots}];
+  for (const auto* run : aux_waiting_.list())
+    if (is_wanted_for(*run))
+      ++counts[{run->job->terms.job.value, 0}];
   for (const auto& [key, count] : counts) {
     out.runs.push_back({key.second, key.first, count});
     if (const auto& job = jobs_.at(experiment_id{key.first}); job.terms.max_slots >= 0)
       out.limits[key.first] = {job.terms.max_slots, job.held};
   }
   for (const auto& [name, agent] : agents_)
-    if (agent.present || !agent.slots.empty())
-      out.agents.push_back({name, agent.present, is_idle(agent), agent.drained});
+    if (agent.present || !agent.slots.empty() || agent.aux_used > 0)
+      out.agents.push_back(
+        {name, agent.present, out.whole && is_idle(agent), agent.drained, idle.is_awaited(agent)});
   return out;
 }
 
@@ -50,17 +139,70 @@ std::int64_t pool::most_supplied() const {
   return supply_.type.empty() ? 0 : std::int64_t{supply_.max_instances} * supply_.instance_slots;
 }
 
+void pool::learn_of_instance(const pool_agent& agent) {
+  constexpr std::size_t most_names = 1000;
+  instance_traits_ = agent.traits;
+  instance_names_.insert(agent.now.name);
+  if (instance_names_.size() > most_names)
+    instance_names_.erase(instance_names_.begin());
+}
+
+/// Whether an agent of this name is on an instance of the provider. That is known before the provider has
+/// told of the instance where it names instances by numbers.
+bool pool::is_of_instance(const std::string& name) const {
+  const auto& prefix = supply_.prefix;
+  if (supply_.agents.contains(name))
+    return true;
+  if (prefix.empty() || !name.starts_with(prefix))
+    return false;
+  int number = 0;
+  const auto* end = name.data() + name.size();
+  const auto read = std::from_chars(name.data() + prefix.size(), end, number);
+  return read.ec == std::errc() && read.ptr == end && number >= 1 && number <= supply_.max_instances;
+}
+
+/// Whether another instance may be one of the agents that these rules name. How a provider names the next one
+/// may be unknown. Then one instance is launched to learn that, and no further one while an instance is there
+/// that the rules do not name.
+bool pool::may_bring(const placement_rules& rules) const {
+  const auto among = [](const std::vector<std::string>& list, const std::string& name) {
+    return std::find(list.begin(), list.end(), name) != list.end();
+  };
+  const auto may_come = [&](const std::string& name) {
+    const auto* known = known_agent(name);
+    if (among(rules.not_agents, name) || (known && known->present))
+      return false;
+    if (supply_.agents.contains(name))
+      return !known || !known->seen; // it starts, or else it is away, and another one would not replace it
+    return supply_.prefix.empty() ? !instance_traits_ || instance_names_.contains(name)
+                                  : is_of_instance(name);
+  };
+  const auto is_another = [&](const std::string& name) { return has(name) && !among(rules.agents, name); };
+  return std::any_of(rules.agents.begin(), rules.agents.end(), may_come) &&
+         (!supply_.prefix.empty() || std::none_of(supply_.agents.begin(), supply_.agents.end(), is_another));
+}
+
 /// Whether the instances that the provider may have, without `blocked` of them, could hold the run under
-/// these rules. Traits that are unknown before an instance exists, such as its device, do not count.
+/// these rules. They are taken to be like the newest one. Before any has come, its device and the memory of
+/// it are unknown and do not count.
 bool pool::supply_could_hold(const pool_run& run, placement_rules rules, int blocked) const {
-  const int most = supply_.max_instances - blocked;
+  int most = supply_.max_instances - blocked;
+  if (!rules.agents.empty()) {
+    if (!may_bring(rules))
+      return false;
+    most = std::min(most, static_cast<int>(rules.agents.size()));
+    rules.agents.clear();
+  }
   if (supply_.type.empty() || most <= 0)
     return false;
-  rules.device_types.clear();
-  rules.min_memory_bytes = 0;
-  rules.agents.clear();
   agent_traits traits;
-  traits.labels = supply_.labels;
+  if (instance_traits_) {
+    traits = *instance_traits_;
+  } else {
+    rules.device_types.clear();
+    rules.min_memory_bytes = 0;
+    traits.labels = supply_.labels;
+  }
   if (!refusal(rules, {}, traits).empty())
     return false;
   if (run.slots == 0)

@@ -5,6 +5,7 @@
 #include "actors/machine.hpp"
 
 #include <map>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -159,7 +160,11 @@ struct supply_told {
   std::string error;                         ///< newest failure that is not resolved; empty: none
   std::vector<std::string> faults;           ///< faults of the provider, as text for people
   std::map<std::string, std::string> labels; ///< labels of the agents on its instances
-  MSGPACK_DEFINE_ARRAY(type, instance_slots, max_instances, instances, starting, error, faults, labels)
+  std::set<std::string> agents;              ///< names of the agents on the instances that are known
+  std::string prefix; ///< agents are named so, with a number up to `max_instances`; empty: names are unknown
+  std::uint64_t changes = 0; ///< number of times that the settings of the provider have changed
+  MSGPACK_DEFINE_ARRAY(type, instance_slots, max_instances, instances, starting, error, faults, labels,
+                       agents, prefix, changes)
 };
 
 using pool_event =

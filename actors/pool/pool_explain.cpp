@@ -157,6 +157,12 @@ std::vector<pool::reason_text> pool::reasons(const pool_run& run, const pool_run
     auto why = impossible_reason(run);
     return {{why.first, why.second + away_text(run)}};
   }
+  if (launched_for && !supply && run.slots > 0 && !could_hold(run)) { // no further instance may come
+    if (could_ever_hold(run))
+      return {{"drained", closed_text(run)}};
+    return {{"no_agents",
+             "no further instance may come, and those that are there could not hold it" + away_text(run)}};
+  }
   std::vector<reason_text> all;
   bool room_is_kept = false; // the room below a limit is kept for a run with a reservation
   for (const auto& limit : full_limits(run)) {
@@ -182,7 +188,9 @@ std::vector<pool::reason_text> pool::reasons(const pool_run& run, const pool_run
                                    (limit.of == run_bar::user ? "user " + limit.name
                                                               : "workspace " + run.job->terms.workspace))});
   }
-  if (supply && all.empty() && !room_is_kept) // a run that waits for a limit could not use more agents
+  const bool fits_now = !fit_range(run).empty();
+  // A run that waits for a limit, or that fits behind others, could not use more agents.
+  if (supply && all.empty() && !room_is_kept && !fits_now)
     all.push_back(*supply);
   if (!run.kept.empty() && !run.reserved && !run.loose) {
     all.push_back({"preempting", "those that it preempted save and exit"});
@@ -194,7 +202,6 @@ std::vector<pool::reason_text> pool::reasons(const pool_run& run, const pool_run
       lift(lifted, runs_.at(id).kept, pool_agent::kept);
   const bool kept_from_it = !fit_range(run).empty();
   lower(lifted);
-  const bool fits_now = !fit_range(run).empty();
   if (room_is_kept)
     all.push_back({"reserved", "what is left below a limit is kept for another"});
   else if (kept_from_it && !fits_now)

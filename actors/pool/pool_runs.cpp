@@ -202,17 +202,23 @@ std::vector<const ranked_runs*> pool::queues() const {
 }
 
 std::vector<pool_run*> pool::queued(std::size_t most) const {
+  std::vector<ranked_runs::walk> walks; // each is in order already, and these are merged
+  std::vector<std::pair<pool_run*, std::size_t>> heads;
+  for (const auto* runs : queues())
+    if (auto* first = walks.emplace_back(*runs).next())
+      heads.emplace_back(first, walks.size() - 1);
+  const auto later = [](const auto& a, const auto& b) { return by_rank()(b.first, a.first); };
+  std::make_heap(heads.begin(), heads.end(), later);
   std::vector<pool_run*> all;
-  for (const auto* runs : queues()) {
-    ranked_runs::walk in_order(*runs);
-    for (std::size_t count = 0; count < most; ++count)
-      if (auto* run = in_order.next())
-        all.push_back(run);
-      else
-        break;
+  while (!heads.empty() && all.size() < most) {
+    std::pop_heap(heads.begin(), heads.end(), later);
+    auto& [run, from] = heads.back();
+    all.push_back(run);
+    if (run = walks[from].next(); run)
+      std::push_heap(heads.begin(), heads.end(), later);
+    else
+      heads.pop_back();
   }
-  std::sort(all.begin(), all.end(), by_rank());
-  all.resize(std::min(all.size(), most));
   return all;
 }
 

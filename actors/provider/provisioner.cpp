@@ -108,8 +108,10 @@ std::vector<provisioner_action> provisioner::resume(time_point now) {
       leaving_[agent] = now;
   known_agents_.clear();
   resumed_ = true;
-  for (auto& [id, x] : instances_)
+  for (auto& [id, x] : instances_) {
     x.seen = now; // gives the agent time to reconnect
+    x.before = true;
+  }
   list_at_ = now;
   told_ = supply();
   if (is_done()) {
@@ -153,7 +155,7 @@ void provisioner::replay(const provider_fact& fact) {
     ordered_.erase(f.order);
     settled_ = false;
     for (const auto& id : f.ids) {
-      instances_.insert_or_assign(id, instance{{id, cloud_instance::phase::starting, "", f.at}, f.at});
+      instances_.insert_or_assign(id, instance{{id, cloud_instance::phase::starting, "", f.at}, f.at, f.at});
       departed_.erase(id);
     }
   } else if (f.what == "failed") {
@@ -187,8 +189,13 @@ void provisioner::on(out&, const pool_demand& ev, time_point now) {
     agent.connected = one.connected;
     agent.idle = one.idle;
     agent.drained = one.drained;
+    agent.awaited = one.awaited;
   }
   std::erase_if(agents_, [&](const auto& x) { return !there.contains(x.first); });
+  if (ev.whole && !std::exchange(heard_, true) &&
+      std::any_of(instances_.begin(), instances_.end(),
+                  [&](const auto& x) { return x.second.before && !agent_of(x.second); }))
+    list_at_ = std::min(list_at_, now); // note_gone() knows now which of these may be gone
 }
 
 void provisioner::on(out& s, const instances_listed& ev, time_point now) {
@@ -305,12 +312,14 @@ std::vector<std::string> provisioner::note_gone(out& s, const listed_instances& 
     if (found.listed.contains(id) && !found.stopped.contains(id))
       continue;
     const auto* agent = agent_of(x);
+    // After a restart of the master, an agent on which something runs has time to come back.
+    const bool nothing_runs = x.before && heard_ && (!agent || agent->idle);
     if (!found.listed.contains(id) && agent && agent->connected)
       forgotten.push_back(id);
-    else if (found.stopped.contains(id) || now >= x.seen + list_delay) {
+    else if (found.stopped.contains(id) || now >= (nothing_runs ? x.launched : x.seen) + list_delay) {
       if (!found.halted.contains(id))
         gone.push_back(id);
-      unseen = agent ? unseen : id;
+      unseen = agent || x.before ? unseen : id;
     }
   }
   if (!unseen.empty())
@@ -373,6 +382,7 @@ void provisioner::on(out&, const instances_ended& ev, time_point now) {
 
 void provisioner::on(out&, const provider_configured& ev, time_point now) {
   settings_ = provisioner_settings_of(ev.settings);
+  ++changes_;
   said_done_ = false;
   failures_ = 0;
   retry_at_.reset();
@@ -451,6 +461,12 @@ supply_told provisioner::supply() const {
   for (const auto& [kind, text] : faults_)
     out.faults.push_back(text);
   out.labels = settings_.labels;
+  if (!is_former()) // the instances of another provider do not tell what those of this one are like
+    for (const auto& [id, x] : instances_)
+      out.agents.insert(agent_name(x));
+  if (settings_.type == "local")
+    out.prefix = pool_ + "-";
+  out.changes = changes_;
   return out;
 }
 
@@ -470,9 +486,9 @@ void provisioner::end(out& s, const std::set<std::string>& ids, const char* why,
   s.actions.push_back(terminate_instances{{ids.begin(), ids.end()}, why});
 }
 
-/// Ends instances whose agents never registered, or are disconnected or idle for too long, and instances that
-/// are too many. Of these, starting ones end first, then idle ones, then disconnected ones; of equals the
-/// newest.
+/// Ends instances whose agents never registered, or are disconnected for too long, or idle for too long
+/// without a waiting run that counts on them; and instances that are too many. Of these, starting ones end
+/// first, then idle ones, then disconnected ones; of equals the newest.
 void provisioner::end_some(out& s, time_point now) {
   std::vector<std::string> again;
   for (auto& [id, x] : ended_)
@@ -494,14 +510,14 @@ void provisioner::end_some(out& s, time_point now) {
     failed("launch", "launch: the agent of " + *late.begin() + " did not register", now);
   end(s, late, "never came", now);
   end(s, lost, "disconnected", now);
-  const bool work = !retires() && !work_.runs.empty();
   const auto max_idle = retires() ? duration{0} : settings_.max_idle;
   int spare = static_cast<int>(instances_.size()) - (retires() ? 0 : settings_.min_instances);
   for (const auto& [id, x] : instances_) {
     const auto* agent = agent_of(x);
     if (!agent || !agent->connected || !agent->idle || spare <= 0)
       continue;
-    if ((!work || agent->drained) && due(agent->since + max_idle, now)) {
+    const bool stays = agent->awaited && !agent->drained && !retires();
+    if (!stays && due(agent->since + max_idle, now)) {
       idle.insert(id);
       --spare;
     }
@@ -536,9 +552,10 @@ void provisioner::launch_some(out& s, time_point now) {
   if (calling_ || retires() || (retry_at_ && !due(*retry_at_, now)))
     return;
   const int have = instances();
-  const int wanted =
-    wanted_instances(work_.runs, work_.limits, settings_.instance_slots, settings_.aux_per_agent) -
-    starting();
+  const int wanted = work_.whole ? wanted_instances(work_.runs, work_.limits, settings_.instance_slots,
+                                                    settings_.aux_per_agent) -
+                                     starting()
+                                 : 0; // what waits may be placed on instances that are there
   const auto leaving =
     std::count_if(ended_.begin(), ended_.end(), [](const auto& x) { return x.second.is_live; });
   const int count = std::min(std::max(settings_.min_instances - have, wanted),

@@ -91,11 +91,14 @@ private:
     bool connected = false;
     bool idle = true;
     bool drained = false;
+    bool awaited = false;
     time_point since; ///< when `connected` or `idle` changed last
   };
   struct instance {
     cloud_instance is;
     time_point seen; ///< when this life of the machine first knew the instance
+    time_point launched;
+    bool before = false; ///< launched in an earlier life, in which its agent may have registered
   };
   struct ending {
     time_point again; ///< when the end of the instance is ordered again
@@ -150,6 +153,7 @@ private:
   bool settled_ = true;                       ///< no instance of that provider is left; durable
   // Soft state.
   bool listed_ = false, listing_ = false, calling_ = false;
+  bool heard_ = false; ///< the pool has told a demand that is whole
   pool_demand work_;
   std::map<std::string, ending> ended_;       ///< instances ordered to end, until a list lacks them
   std::set<std::string> condemned_;           ///< agents of ended instances, which are drained
@@ -158,7 +162,8 @@ private:
   std::set<std::string> known_agents_, departed_;
   std::set<std::string> drained_; ///< agents that are drained because the provider retires
   bool resumed_ = false, said_done_ = false;
-  int list_failures_ = 0; ///< number of lists in a row that failed
+  int list_failures_ = 0;     ///< number of lists in a row that failed
+  std::uint64_t changes_ = 0; ///< number of times that the settings have changed
   std::map<std::string, agent_state> agents_;
   time_point list_at_;
   int failures_ = 0; ///< number of launches in a row that failed

@@ -28,15 +28,18 @@ struct pool_agent_state {
   bool connected = true;
   bool idle = true;     ///< nothing runs on the agent
   bool drained = false; ///< no new work is placed on the agent, so waiting runs do not count on it
+  bool awaited = false; ///< the agent is idle, and a waiting run counts on it
   friend bool operator==(const pool_agent_state&, const pool_agent_state&) = default;
-  MSGPACK_DEFINE_ARRAY(agent, connected, idle, drained)
+  MSGPACK_DEFINE_ARRAY(agent, connected, idle, drained, awaited)
 };
-/// All runs that wait in the pool and all its agents. The pool sends it after each change.
+/// What the runs that wait in the pool need beyond its idle instances, and all agents of the pool. The pool
+/// sends it after each change.
 struct pool_demand {
-  std::vector<waiting_run> runs;
+  std::vector<waiting_run> runs;             ///< a gang that counts on idle instances needs the rest alone
   std::map<std::uint64_t, job_limit> limits; ///< by job
   std::vector<pool_agent_state> agents;
-  MSGPACK_DEFINE_ARRAY(runs, limits, agents)
+  bool whole = true; ///< false: the pool does not know yet all that is held, and no agent counts as idle
+  MSGPACK_DEFINE_ARRAY(runs, limits, agents, whole)
 };
 
 struct cloud_instance {

@@ -154,6 +154,25 @@ def test_what_is_larger_than_the_pool_can_become_is_said(lab):
     assert lab.wait_end(fits) == "COMPLETED"
 
 
+def test_what_no_instance_can_hold_brings_one_of_them(lab):
+    start(lab, ELASTIC.replace("2s", "60s"))
+    never = submit(lab, "never", 2, "resource_pool: burst, constraints: {min_memory: 20 TiB}")
+    wait_for(lambda: reason(lab, never)["code"] == "constraints", 60, what=lambda: (reason(lab, never), pool(lab, "burst")))
+    assert lab.wait_end(submit(lab, "fits", 2, "resource_pool: burst")) == "COMPLETED"
+    assert [f["what"] for f in lab.facts("instance_changed")].count("ordered") == 1, lab.facts("instance_changed")
+
+
+def test_what_ended_with_the_master_is_replaced_and_is_no_failure(lab):
+    start(lab, ELASTIC.replace("max_instances: 2", "min_instances: 1, max_instances: 2"))
+    wait_for(lambda: pool(lab, "burst")["slots"]["total"] == 2, 60, what=lambda: pool(lab, "burst"))
+    lab.down()
+    wait_for(lambda: not lab.tree(), 30, what=lab.describe_tree)
+    lab.up(slots=1)
+    wait_for(lambda: pool(lab, "burst")["slots"]["total"] == 2, 60, what=lambda: pool(lab, "burst"))
+    assert pool(lab, "burst")["provider"]["error"] is None
+    assert "went before its agent had registered" not in (lab.root / "up.log").read_text()
+
+
 # ---- commands that users provide
 
 PROVIDER = """#!/usr/bin/env python3

@@ -381,6 +381,17 @@ TEST(PoolExplain, TellsWhatTheProviderOfAnElasticPoolDoes) {
     EXPECT_EQ(p.code(2), "busy") << "no further instance may come, so that no provider holds it up";
   }
   {
+    explained_pool p; // all instances are there, and the only one is drained
+    p.tell(supply(2, 1, 1)).up("i1", 2).tell(agent_drain{"i1"}).ask(1, 2);
+    EXPECT_EQ(p.code(1), "drained");
+    EXPECT_EQ(p.why(1, {})["advice"], "troupe agent enable i1");
+  }
+  {
+    explained_pool p; // all instances are there, and one of them is away
+    p.tell(supply(2, 2, 2)).up("i1", 2).up("i2", 2).tell(agent_down{"i2"}).ask(1, 4);
+    EXPECT_EQ(p.code(1), "no_agents");
+  }
+  {
     explained_pool p; // no instance is there
     p.tell(supply(2, 2)).ask(1, 3, 42, single).ask(2, 1, 42, rack).ask(3, 0, 42, rack).ask(4, 0);
     EXPECT_EQ(p.code(1), "single_node");

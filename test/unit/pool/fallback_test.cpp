@@ -197,7 +197,7 @@ std::string shown(const pool_demand& x) {
   for (const auto& one : x.runs)
     text += std::to_string(one.count) + "x" + std::to_string(one.slots) + "@" + std::to_string(one.job) + " ";
   for (const auto& one : x.agents)
-    text += one.agent + (one.connected ? one.idle ? "" : "!" : "?") + " ";
+    text += one.agent + (one.connected ? one.idle ? one.awaited ? "+" : "" : "!" : "?") + " ";
   return text;
 }
 
@@ -242,6 +242,225 @@ TEST_F(Fallback, GuestWhoseJobMovesHereIsNoGuestAnyMore) {
   EXPECT_EQ(tell(slots_released{run(1), ""}), "grant(2.1 b1:0)");
   EXPECT_EQ(tell(slots_released{run(3), ""}), "");
   EXPECT_EQ(machine.waiting().size(), 0u);
+}
+
+TEST_F(Fallback, WhatTheInstancesRefuseBringsNoMoreOfThem) {
+  struct row {
+    const char* what;
+    std::function<void(placement_rules&)> set;
+    bool is_tried_again; ///< where the settings of the provider have changed
+  } rows[] = {
+    {"device", [](auto& rules) { rules.device_types = {"cuda"}; }, true},
+    {"memory", [](auto& rules) { rules.min_memory_bytes = 1; }, true},
+    {"a label that instances should have", [](auto& rules) { rules.labels["rack"] = {"x"}; }, true},
+    {"names", [](auto& rules) { rules.agents = {"gpu07"}; }, false},
+  };
+  for (const auto& r : rows) {
+    SCOPED_TRACE(r.what);
+    begin(value::object());
+    auto told = supply(2, 3);
+    told.labels["rack"] = "x";
+    EXPECT_EQ(tell(told), "");
+    auto ask = request(1, 2);
+    r.set(ask.run.rules);
+    EXPECT_EQ(tell(ask), "");
+    EXPECT_EQ(shown(machine.demand()), "1x2@1 ") << "nobody knows what the instances are like";
+    told.instances = told.starting = 1;
+    told.agents = {"i1"};
+    EXPECT_EQ(tell(told), "");
+    EXPECT_EQ(shown(machine.demand()), "1x2@1 ");
+    EXPECT_EQ(code(1), "scaling");
+    static_cast<void>(tell(agent_up{"i1", 2, {}, {{}, "cpu", 0}}));
+    EXPECT_EQ(shown(machine.demand()), "i1 ") << "another one would be like it";
+    told.starting = 0;
+    EXPECT_EQ(tell(told), "");
+    EXPECT_EQ(code(1), "constraints");
+    told.instances = 0;
+    told.agents.clear();
+    EXPECT_EQ(tell(told), "");
+    EXPECT_EQ(tell(agent_forgotten{"i1"}), "");
+    EXPECT_EQ(shown(machine.demand()), "") << "also when it has ended";
+    EXPECT_EQ(code(1), "constraints");
+    told.instances = 1;
+    told.agents = {"i2"};
+    EXPECT_EQ(tell(told), "");
+    static_cast<void>(tell(agent_up{"i2", 2, {}, {{}, "cpu", 0}}));
+    told.changes = 1;
+    EXPECT_EQ(tell(told), "");
+    EXPECT_EQ(shown(machine.demand()), r.is_tried_again ? "1x2@1 i2 " : "i2 ");
+  }
+}
+
+TEST_F(Fallback, AnAgentThatCameBeforeItsInstanceWasKnownTellsWhatInstancesAreLike) {
+  begin(value::object());
+  auto told = supply(2, 3);
+  EXPECT_EQ(tell(told), "");
+  auto ask = request(1, 2);
+  ask.run.rules.device_types = {"cuda"};
+  EXPECT_EQ(tell(ask), "");
+  static_cast<void>(tell(agent_up{"i1", 2, {}, {{}, "cpu", 0}}));
+  EXPECT_EQ(shown(machine.demand()), "1x2@1 i1 ");
+  told.agents = {"i1"};
+  EXPECT_EQ(tell(told), "");
+  EXPECT_EQ(shown(machine.demand()), "i1 ");
+
+  begin(value::object());
+  told = supply(2, 3);
+  told.prefix = "i";
+  EXPECT_EQ(tell(told), "");
+  EXPECT_EQ(tell(ask), "");
+  static_cast<void>(tell(agent_up{"i1", 2, {}, {{}, "cpu", 0}}));
+  EXPECT_EQ(shown(machine.demand()), "i1 ") << "the name says it";
+}
+
+TEST_F(Fallback, WhoAsksForInstancesByNameBringsThose) {
+  begin(value::object());
+  auto told = supply(2, 3);
+  told.prefix = "gpu-";
+  EXPECT_EQ(tell(told), "");
+  const auto named = [](std::uint64_t trial, const char* agent) {
+    auto ask = request(trial, 2);
+    ask.run.rules.agents = {agent};
+    return ask;
+  };
+  for (const char* never : {"gpu07", "gpu-4", "gpu-0", "gpu-", "gpu-2x"}) {
+    EXPECT_EQ(tell(named(1, never)), "");
+    EXPECT_EQ(shown(machine.demand()), "") << never;
+    EXPECT_EQ(code(1), "constraints") << never;
+    EXPECT_EQ(tell(slots_released{run(1), ""}), "");
+  }
+  EXPECT_EQ(tell(named(2, "gpu-2")), "");
+  EXPECT_EQ(shown(machine.demand()), "1x2@2 ");
+  told.instances = 1;
+  told.agents = {"gpu-1"};
+  EXPECT_EQ(tell(told), "");
+  static_cast<void>(tell(agent_up{"gpu-1", 2}));
+  EXPECT_EQ(shown(machine.demand()), "1x2@2 gpu-1 ") << "the second one comes after the first one";
+  told.instances = 2;
+  told.agents = {"gpu-1", "gpu-2"};
+  EXPECT_EQ(tell(told), "");
+  EXPECT_EQ(tell(agent_up{"gpu-2", 2}), "grant(2.1 gpu-2:0,1)");
+  EXPECT_EQ(tell(named(3, "gpu-2")), "");
+  EXPECT_EQ(shown(machine.demand()), "gpu-1 gpu-2! ") << "it is there";
+  EXPECT_EQ(code(3), "busy");
+}
+
+TEST_F(Fallback, AGangCountsOnTheInstancesThatHaveComeForIt) {
+  begin(value::object());
+  auto told = supply(2, 5, 4, 4);
+  told.agents = {"i1", "i2", "i3", "i4"};
+  EXPECT_EQ(tell(told), "");
+  EXPECT_EQ(tell(request(1, 8)), "");
+  EXPECT_EQ(shown(machine.demand()), "1x8@1 ");
+  EXPECT_EQ(tell(agent_up{"i1", 2}), "");
+  EXPECT_EQ(shown(machine.demand()), "1x6@1 i1+ ");
+  EXPECT_EQ(tell(agent_up{"i2", 2}), "");
+  EXPECT_EQ(shown(machine.demand()), "1x4@1 i1+ i2+ ");
+  EXPECT_EQ(tell(agent_drain{"i1"}), "");
+  EXPECT_EQ(shown(machine.demand()), "1x6@1 i1 i2+ ");
+  EXPECT_EQ(tell(agent_drain{"i1", false, {0}}), "");
+  EXPECT_EQ(shown(machine.demand()), "1x6@1 i1 i2+ ") << "it has one slot left";
+  EXPECT_EQ(tell(agent_drain{"i1", false}), "");
+  EXPECT_EQ(tell(request(2, 4)), "grant(2.1 i1:0,1 i2:0,1)") << "nothing is kept for the gang yet";
+  EXPECT_EQ(shown(machine.demand()), "1x8@1 i1! i2! ");
+}
+
+TEST_F(Fallback, AGangOfOneLabelCountsOnOneGroupOfInstances) {
+  begin(value::object());
+  auto told = supply(2, 5, 3);
+  told.agents = {"i1", "i2", "i3"};
+  told.labels["rack"] = "x";
+  EXPECT_EQ(tell(told), "");
+  auto ask = request(1, 6);
+  ask.run.rules.same_label = "rack";
+  EXPECT_EQ(tell(ask), "");
+  for (const auto& [name, rack] : {std::pair{"i1", "a"}, {"i2", "b"}, {"i3", "b"}})
+    static_cast<void>(tell(agent_up{name, 2, {}, {{{"rack", rack}}}}));
+  EXPECT_EQ(shown(machine.demand()), "1x2@1 i1 i2+ i3+ ");
+}
+
+TEST_F(Fallback, WhoFitsBehindOthersBringsNoInstance) {
+  begin({{"scheduler", "fifo"}});
+  auto told = supply(2, 5, 1);
+  told.agents = {"i1"};
+  EXPECT_EQ(tell(told), "");
+  EXPECT_EQ(tell(agent_up{"s1", 4}), "");
+  EXPECT_EQ(tell(request(1, 4)), "grant(1.1 s1:0,1,2,3)");
+  auto first = request(2, 4);
+  first.run.rules.agents = {"s1"};
+  EXPECT_EQ(tell(first), "");
+  EXPECT_EQ(tell(agent_up{"i1", 2}), "");
+  EXPECT_EQ(tell(request(3, 2)), "");
+  EXPECT_EQ(shown(machine.demand()), "i1+ s1! ");
+  EXPECT_EQ(code(3), "behind");
+}
+
+TEST_F(Fallback, APoolThatStillHearsWhatIsHeldSaysSo) {
+  machine = pool(pool::phase::recovering, pool_settings{});
+  auto told = supply(2, 5, 1);
+  told.agents = {"i1"};
+  EXPECT_EQ(tell(told), "");
+  EXPECT_EQ(tell(agent_up{"i1", 2}), "");
+  EXPECT_EQ(tell(request(1, 4)), "unplaceable(1.1)");
+  EXPECT_EQ(shown(machine.demand()), "1x4@1 i1! ");
+  EXPECT_FALSE(machine.demand().whole);
+  static_cast<void>(tell(holders_heard{}));
+  EXPECT_EQ(shown(machine.demand()), "1x2@1 i1+ ");
+  EXPECT_TRUE(machine.demand().whole);
+}
+
+TEST_F(Fallback, OnlyRunsThatFitWithinAllLimitsTogetherBringInstances) {
+  struct row {
+    const char* what;
+    value settings;
+    int size;
+    std::vector<slots_requested> runs;
+    const char* wanted;
+  };
+  const auto of_job = [](slots_requested ask, std::uint64_t job, int max_slots) {
+    ask.run.job.job = {job};
+    ask.run.job.submitted = t0;
+    ask.run.job.max_slots = max_slots;
+    return ask;
+  };
+  const auto of_workspace = [](slots_requested ask) {
+    ask.run.job.workspace = "vision";
+    return ask;
+  };
+  const value ada{{"user", "ada"}, {"max_slots", 2}}, vision{{"workspace", "vision"}, {"max_slots", 1}};
+  const value quota{{"quotas", value::array({ada})}}, quotas{{"quotas", value::array({ada, vision})}},
+    whole{{"max_slots", 1}};
+  const row rows[] = {
+    {"quota", quota, 1, {request(1, 1), request(2, 1), request(3, 1), request(4, 1)}, "1x1@1 1x1@2 "},
+    {"in the order of the queue",
+     quota,
+     1,
+     {request(1, 1), request(2, 1), request(3, 1, "", 10)},
+     "1x1@1 1x1@3 "},
+    {"max_slots of the pool", whole, 1, {request(1, 1), request(2, 1), request(3, 1)}, "1x1@1 "},
+    {"who waits for one limit takes no room below another",
+     quotas,
+     1,
+     {of_workspace(request(1, 1)), of_workspace(request(2, 1)), request(3, 1)},
+     "1x1@1 1x1@3 "},
+    {"what is too large lets others pass",
+     quota,
+     2,
+     {request(1, 1), request(2, 2), request(3, 1)},
+     "1x1@1 1x1@3 "},
+    {"max_slots of the job", {}, 2, {of_job(request(1, 2), 7, 3), of_job(request(2, 2), 7, 3)}, "1x2@7 "},
+    {"no job could have it", {}, 2, {of_job(request(1, 2), 7, 1)}, ""},
+    {"a run without slots takes no room", quota, 1, {request(1, 0), request(2, 2)}, "1x0@1 1x2@2 "},
+    {"what fills no whole instances", {}, 2, {request(1, 3), request(2, 2)}, "1x2@2 "},
+  };
+  for (const auto& r : rows) {
+    SCOPED_TRACE(r.what);
+    begin(r.settings.is_null() ? value::object() : r.settings);
+    EXPECT_EQ(tell(supply(r.size, 9)), "");
+    for (const auto& ask : r.runs)
+      EXPECT_EQ(tell(ask), "");
+    EXPECT_EQ(shown(machine.demand()), r.wanted);
+  }
 }
 
 // The rows are those of resource_pool_test.go::TestScalingInfoAgentSummary of Determined 0.38.1.

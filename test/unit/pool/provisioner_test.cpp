@@ -118,16 +118,16 @@ protected:
     return all;
   }
   /// `runs` runs wait, and the agents of these instances exist: "i1" is idle, "i2!" runs something, "i3?" is
-  /// away.
+  /// away, and a run that waits counts on the idle "i4+".
   static pool_demand work(int runs, const std::vector<std::string>& agents = {}) {
     pool_demand out;
     if (runs > 0)
       out.runs.push_back({1, 0, runs});
     for (auto name : agents) {
       const char how = name.back();
-      if (how == '!' || how == '?')
+      if (how == '!' || how == '?' || how == '+')
         name.pop_back();
-      out.agents.push_back({"agent-" + name, how != '?', how != '!'});
+      out.agents.push_back({"agent-" + name, how != '?', how != '!', false, how == '+'});
     }
     return out;
   }
@@ -198,8 +198,50 @@ TEST_F(Provision, EndsWhatIsDrainedThoughWorkWaits) {
 TEST_F(Provision, KeepsWhatIsIdleWhileWorkWaits) {
   begin({.instance_slots = 1, .max_instances = 1}, {"i1"});
   EXPECT_EQ(tell(list({"i1"}), 0s), "");
-  EXPECT_EQ(tell(work(1, {"i1"}), 1s), "") << "as many as there may be";
+  EXPECT_EQ(tell(work(1, {"i1+"}), 1s), "") << "as many as there may be";
   EXPECT_EQ(tell(time_passed{}, 60min), "");
+}
+
+TEST_F(Provision, EndsWhatIsIdleThoughWorkWaitsThatCannotUseIt) {
+  begin({.instance_slots = 1, .max_instances = 1}, {"i1"});
+  EXPECT_EQ(tell(list({"i1"}), 0s), "");
+  EXPECT_EQ(tell(work(1, {"i1"}), 1s), "");
+  EXPECT_EQ(tell(time_passed{}, 1s + 20min), "ended i1 | drain agent-i1 end i1 (idle)");
+}
+
+TEST_F(Provision, LaunchesNothingWhileThePoolHearsWhatIsHeld) {
+  auto hears = work(2);
+  hears.whole = false;
+  EXPECT_EQ(tell(hears, 0s), "");
+  EXPECT_EQ(tell(list({}), 1s), "");
+  EXPECT_EQ(tell(work(2), 2s), "ordered 1 | launch 1:2");
+}
+
+TEST_F(Provision, LaunchesForAGangOnceWhereItsInstancesComeOneByOne) {
+  begin({.type = "local", .instance_slots = 2, .max_instances = 9});
+  const auto gang = [](int slots, const std::vector<std::string>& agents) {
+    auto out = work(0, agents);
+    out.runs.push_back({slots, 1});
+    return out;
+  };
+  EXPECT_EQ(tell(gang(8, {}), 0s), "");
+  EXPECT_EQ(tell(list({}), 0s), "ordered 1 | launch 1:4");
+  EXPECT_EQ(tell(instances_launched{1, {"i1", "i2", "i3", "i4"}, ""}, 1s), "launched 1 i1 i2 i3 i4 | ");
+  EXPECT_EQ(tell(list({"i1", "i2", "i3", "i4"}), 2s), "");
+  EXPECT_EQ(tell(gang(6, {"i1+"}), 4s), "");
+  EXPECT_EQ(tell(gang(4, {"i1+", "i2+"}), 8s), "");
+  EXPECT_EQ(tell(gang(4, {"i1+", "i2+", "i3!"}), 12s), "ordered 2 | launch 2:1") << "another run has one";
+}
+
+TEST_F(Provision, TellsHowItsAgentsAreCalled) {
+  begin({.type = "local", .instance_slots = 1, .max_instances = 3}, {"i1"});
+  EXPECT_EQ(machine->supply().prefix, "gpu-");
+  EXPECT_EQ(machine->supply().agents, std::set<std::string>{"i1"});
+  EXPECT_EQ(tell(list({"i1"}), 0s), "");
+  EXPECT_EQ(machine->supply().agents, std::set<std::string>{"agent-i1"});
+  EXPECT_EQ(tell(provider_configured{{{"type", "command"}}}, 1s), "");
+  EXPECT_EQ(machine->supply().prefix, "");
+  EXPECT_EQ(machine->supply().changes, 1u);
 }
 
 TEST_F(Provision, KeepsTheLeastNumberAndEndsWhatIsTooMany) {
@@ -390,6 +432,35 @@ TEST_F(Provision, GivesAgentsTheirTimeToComeBackAfterARestart) {
   EXPECT_EQ(tell(time_passed{}, 5h + 20min), "ended i1 | end i1 (never came)");
 }
 
+TEST_F(Provision, ReplacesAtOnceWhatEndedWithTheMaster) {
+  const auto start_again = [&] {
+    machine.emplace("gpu", provisioner_settings{
+                             .type = "local", .instance_slots = 1, .min_instances = 1, .max_instances = 3});
+    twin.emplace("gpu", provisioner_settings{});
+    past({t0, "gpu", "ordered", 1, 1, {}, "local"});
+    past({t0, "gpu", "launched", 1, 1, {"i1"}, ""});
+    static_cast<void>(machine->resume(t0 + 5h));
+  };
+  start_again();
+  EXPECT_EQ(tell(work(0), 5h), "");
+  EXPECT_EQ(tell(list({}), 5h + 1s), "gone i1 ordered 2 | launch 2:1");
+  EXPECT_EQ(machine->supply().error, "") << "its agent had registered before";
+
+  start_again();
+  lists = 0;
+  EXPECT_EQ(tell(list({}), 5h + 1s), "") << "the pool has not told whether something runs there";
+  EXPECT_EQ(tell(work(0), 5h + 2s), "");
+  EXPECT_EQ(lists, 1) << "which it looks at once more";
+  EXPECT_EQ(tell(list({}), 5h + 3s), "gone i1 ordered 2 | launch 2:1");
+
+  start_again();
+  pool_demand runs;
+  runs.agents.push_back({"i1", false, false});
+  EXPECT_EQ(tell(runs, 5h), "");
+  EXPECT_EQ(tell(list({}), 5h + 19s), "") << "its agent may come back";
+  EXPECT_EQ(tell(list({}), 5h + 20s), "gone i1 ordered 2 | launch 2:1");
+}
+
 TEST_F(Provision, RemembersWhoIsGoneAfterARestart) {
   const provisioner_settings settings{.type = "local", .instance_slots = 1, .max_instances = 3};
   machine.emplace("gpu", settings, std::set<std::string>{"i1", "i2", "other"});
@@ -416,6 +487,7 @@ TEST_F(Provision, TheInstancesOfAFormerTypeEndFirst) {
   EXPECT_EQ(machine->provider_type(), "local");
   EXPECT_EQ(machine->supply().type, "command");
   EXPECT_EQ(machine->supply().error, "the instances of its former provider (local) end first: i1");
+  EXPECT_TRUE(machine->supply().agents.empty()) << "they are not like those of the next one";
   EXPECT_EQ(tell(work(3, {"i1!"}), 5s), "") << "nothing new of either";
   EXPECT_EQ(tell(list({"i1"}), 6s), "");
   EXPECT_EQ(tell(work(3, {"i1"}), 7s), "ended i1 | drain agent-i1 end i1 (idle) forget agent-i2")
