@@ -238,6 +238,19 @@ void watched_pool::granted(const grant_slots& x, const pool_event& ev, time_poin
   waits_.erase(x.allocation);
 }
 
+/// In a pool of priorities only a more urgent run gets slots that were reserved for another one.
+void watched_pool::took_reserved(const grant_slots& x, allocation_id owner) const {
+  if (settings_.scheduler != scheduler_kind::priority)
+    return;
+  const auto priority = [&](allocation_id id) { return priority_of(terms(waits_.at(id).request.run)); };
+  if (priority(x.allocation) < priority(owner))
+    return;
+  for (const auto& part : x.on)
+    for (const int slot : part.slots)
+      if (among(reserved_on_, part.agent, slot))
+        fail(to_string(x.allocation) + " got a slot that was reserved for " + to_string(owner));
+}
+
 void watched_pool::preempted(const preempt_allocation& x, time_point now) {
   const auto it = holds_.find(x.allocation);
   if (it == holds_.end())
@@ -316,10 +329,16 @@ void watched_pool::saw(const pool_event& ev, const std::vector<pool_action>& act
     std::none_of(holds_.begin(), holds_.end(), [](const auto& x) { return x.second.stopping; });
   std::map<allocation_id, std::vector<allocation_id>> given;
   std::size_t grants = 0;
-  for (const auto& action : actions)
+  // The run whose reservation was dropped just before, for which a request may be the reason.
+  const auto* asked = std::get_if<slots_requested>(&ev);
+  allocation_id dropped;
+  for (const auto& action : actions) {
+    const auto loses = std::exchange(dropped, {});
     std::visit(overloaded{
                  [&](const grant_slots& x) {
                    ++grants;
+                   if (asked && asked->allocation == x.allocation && waits_.contains(loses))
+                     took_reserved(x, loses);
                    granted(x, ev, now);
                  },
                  [&](const preempt_allocation& x) {
@@ -342,11 +361,12 @@ void watched_pool::saw(const pool_event& ev, const std::vector<pool_action>& act
                  [&](const drop_reservation& x) {
                    if (reserved_ != x.allocation)
                      fail("a reservation of " + to_string(x.allocation) + " was dropped that there is not");
-                   reserved_ = {};
+                   dropped = std::exchange(reserved_, {});
                  },
                  [](const auto&) {},
                },
                action);
+  }
   if (const auto* x = std::get_if<slots_released>(&ev); x && x->agent.empty()) {
     if (reserved_ == x->allocation)
       fail("slots stay reserved for " + to_string(x->allocation) + ", which waits no more");

@@ -40,6 +40,7 @@ private:
   };
 
   void granted(const grant_slots& x, const pool_event& ev, time_point now);
+  void took_reserved(const grant_slots& x, allocation_id owner) const;
   void preempted(const preempt_allocation& x, time_point now);
   void victims(allocation_id who, const std::vector<allocation_id>& all,
                const std::map<std::string, std::vector<allocation_id>>& before, time_point now) const;
