@@ -93,7 +93,8 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
     const later = () => {
       reread ??= setTimeout(() => {
         reread = undefined;
-        read();
+        if (meanwhile.current) later(); // the answer of the running read is shown first
+        else read();
       }, 2000);
     };
     const newest = new Map<number, number>(); // the newest step of each trial
@@ -125,7 +126,7 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
     const stop = listen(
       experiments.map((e) => (isTopic(topic(e)) ? topic(e) : `experiment/${e}`)),
       (e) => {
-        if (e.name === "lost") return read();
+        if (e.name === "lost") return meanwhile.current ? later() : read();
         if (e.name === "trial" && !isTopic(topic(e.data.experimentId))) return later();
         if (e.name !== "points" || e.data.group !== group || e.data.metric !== name) return;
         const trial = e.data.trial;

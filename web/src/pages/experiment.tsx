@@ -7,7 +7,7 @@ import { Curves, MoreCurves } from "../curves";
 import { goals, mainMetric, several, wanted } from "../goals";
 import { Grid } from "../grid";
 import { useChanges } from "../changes";
-import { listen, returns } from "../live";
+import { isStale, listen, returns } from "../live";
 import { standing } from "../reasons";
 import { TimeSlider, UnknownMoment, useNoMoment } from "../past";
 import { go, params, pastAt, timed } from "../router";
@@ -85,6 +85,7 @@ function One(props: PageProps) {
   useEffect(() => {
     return listen([`experiment/${id}`], (e) => {
       if (e.name === "gone" && e.data.experiment === id && one.peek()) gone.value = true;
+      if (isStale(e, `experiment/${id}`)) again();
       if (e.name !== "experiment" || e.data.id !== id) return;
       const fresh = e.data;
       const old = one.peek();

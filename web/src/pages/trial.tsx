@@ -9,7 +9,7 @@ import { Curves, MoreCurves } from "../curves";
 import { EventGrid } from "../events";
 import { mainMetric } from "../goals";
 import { Grid, type Column } from "../grid";
-import { listen, paused, returns } from "../live";
+import { isStale, listen, paused, returns } from "../live";
 import { Log } from "../log";
 import { Resources } from "../resources";
 import { restarts } from "../restarts";
@@ -93,7 +93,7 @@ function One(props: PageProps) {
         if (e.data.numTrials < trials.current) get<GetTrialResponse>(`/api/v1/trials/${id}`).catch((why: unknown) => void (isUnknown(why) && (gone.value = true)));
         trials.current = e.data.numTrials;
       }
-      if (e.name !== "trial" || e.data.id !== id) return;
+      if (!isStale(e, `experiment/${v.trial.experimentId}`) && (e.name !== "trial" || e.data.id !== id)) return;
       due ??= setTimeout(() => ((due = undefined), again()), 500);
     });
     return () => {
