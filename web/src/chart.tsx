@@ -10,7 +10,7 @@ import { Legend, NumbersTable, type Curve } from "./curves";
 import { font, measure, saveCanvas } from "./figure";
 import { hovered } from "./hover";
 import { tickTexts } from "./labels";
-import { bounds } from "./scales";
+import { bounds, logarithmicEnds, logarithmicTicks } from "./scales";
 import { shownTheme, zone } from "./settings";
 import { clean, metricOf } from "./text";
 import { at, corners, leftToRight, nearest, placing, trace, type Place } from "./traced";
@@ -232,12 +232,12 @@ function options(now: { current: ChartProps }, kept: Kept, width: number, frame:
     },
     legend: { show: false },
     scales: {
-      x: { time: wall, distr: logarithmicX(p) ? 3 : 1 },
-      y: { distr: p.logY ? 3 : 1, ...(p.yRange ? { range: () => p.yRange! } : {}) },
+      x: { time: wall, distr: logarithmicX(p) ? 3 : 1, ...(logarithmicX(p) ? { range: (_u, a, b) => logarithmicEnds(a, b) } : {}) },
+      y: { distr: p.logY ? 3 : 1, ...(p.yRange ? { range: () => p.yRange! } : p.logY ? { range: (_u, a, b) => logarithmicEnds(a, b, 0.05) } : {}) },
     },
     axes: [
-      { ...axis, label: wall ? "" : p.xTitle, labelSize: 20, size: 36, ...(wall ? {} : { values: (_u, ticks) => tickTexts(ticks, 6) }) },
-      { ...axis, size: (_u, texts) => Math.max(68, ...(texts ?? []).map((t) => 20 + measure(t))), values: (_u, ticks) => tickTexts(ticks, 4) },
+      { ...axis, ...(logarithmicX(p) ? powers : {}), label: wall ? "" : p.xTitle, labelSize: 20, size: 36, ...(wall ? {} : { values: (_u, ticks) => tickTexts(ticks, 6) }) },
+      { ...axis, ...(p.logY ? powers : {}), size: (_u, texts) => Math.max(68, ...(texts ?? []).map((t) => 20 + measure(t))), values: (_u, ticks) => tickTexts(ticks, 4) },
     ],
     series: [{}, edge, edge],
     cursor: {
@@ -286,6 +286,9 @@ function options(now: { current: ChartProps }, kept: Kept, width: number, frame:
     },
   };
 }
+
+/** The ticks of a logarithmic axis. The library has them, and its ends, at whole powers of ten alone. */
+const powers: Partial<uPlot.Axis> = { splits: (_u, _axis, low, high) => logarithmicTicks(low, high), filter: (_u, ticks) => ticks };
 
 /** The functions from values to places on the canvas, or with `pointer` to pixels from the corner of the plot. */
 function placesOf(u: uPlot, pointer = false): { x: Place; y: Place } | null {
