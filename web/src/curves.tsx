@@ -229,7 +229,7 @@ export function MoreCurves(props: CurvesProps) {
               <button type="button" aria-pressed={pins.includes(m)} aria-label={`Pin ${clean(m)}`} onClick={() => set({ pin: pins.includes(m) ? pins.filter((x) => x !== m) : [...pins, m] })}>
                 Pin
               </button>
-              <button type="button" aria-label={`Enlarge ${metricOf(m)}`} onClick={() => set({ metric: m === props.metric ? null : m })}>
+              <button type="button" aria-label={`Enlarge ${metricOf(m)}`} onClick={(e) => enlarge(e.currentTarget, m === props.metric ? null : m)}>
                 Enlarge
               </button>
             </div>
@@ -241,6 +241,12 @@ export function MoreCurves(props: CurvesProps) {
       </div>
     </section>
   );
+}
+
+/** Makes a metric that of the large chart. The button goes with its small chart, so the choice of the large one gets the focus. */
+function enlarge(button: HTMLElement, metric: string | null): void {
+  set({ metric });
+  button.closest("main")?.querySelector<HTMLElement>(".curves select[aria-label='Metric']")?.focus();
 }
 
 /** Whether a large chart waits for its curves. The small charts below it wait meanwhile. */
@@ -498,7 +504,7 @@ export function Legend(props: { lines: Drawn[] }) {
 /** The numbers of the curves, as the table of a chart. */
 export function NumbersTable(props: { lines: Signal<Curve[] | null> }) {
   const rows = useComputed(() => props.lines.value ?? []);
-  const cell = (v: number) => short(v, 6);
+  const cell = (v: number | undefined) => short(v, 6);
   return (
     <div class="tablebox" tabIndex={0} role="group" aria-label="Curves as numbers, scrolls">
       <div role="grid" class="plain" aria-label="Curves as numbers" data-rows={rows.value.length} data-all={rows.value.length}>
@@ -511,6 +517,7 @@ export function NumbersTable(props: { lines: Signal<Curve[] | null> }) {
         </div>
         {rows.value.slice(0, 1000).map((l) => {
           const finite = l.y.filter(Number.isFinite);
+          const ends = (of: (a: number, b: number) => number) => (finite.length > 0 ? cell(finite.reduce(of)) : l.y.length > 0 ? "NaN" : "");
           return (
             <div role="row" data-id={l.trial} key={l.trial}>
               <span role="gridcell" data-col="trial">
@@ -520,16 +527,16 @@ export function NumbersTable(props: { lines: Signal<Curve[] | null> }) {
                 {l.count}
               </span>
               <span role="gridcell" data-col="first">
-                {cell(l.y[0] ?? NaN)}
+                {cell(l.y[0])}
               </span>
               <span role="gridcell" data-col="last">
-                {cell(l.y[l.y.length - 1] ?? NaN)}
+                {cell(l.y[l.y.length - 1])}
               </span>
               <span role="gridcell" data-col="min">
-                {finite.length ? cell(finite.reduce((a, b) => Math.min(a, b))) : "NaN"}
+                {ends((a, b) => Math.min(a, b))}
               </span>
               <span role="gridcell" data-col="max">
-                {finite.length ? cell(finite.reduce((a, b) => Math.max(a, b))) : "NaN"}
+                {ends((a, b) => Math.max(a, b))}
               </span>
             </div>
           );
