@@ -52,7 +52,7 @@ def test_whole_numbers_of_ten_digits_are_exact(site, page, seeds):
 
 def test_a_zoom_on_logarithmic_axes_ends_where_one_dragged(site, page, seeds):
     page.page.add_init_script(WRITTEN)
-    page.go(f"/trials/{seeds[1][0]}?metric=training.loss&from=120&to=130&logx=1&logy=1")
+    page.go(f"/compare?trials={seeds[1][0]}&metric=training.loss&from=120&to=130&logx=1&logy=1")
     numbers = lambda: sorted({float(t) for t in written(page, "chart") if re.fullmatch(r"[\d.]+(e[+-]?\d+)?", t)})
     wait_for(lambda: len([x for x in numbers() if 120 <= x <= 130]) >= 3, 10, what=numbers)
     assert not [x for x in numbers() if x < 120 or 130 < x < 1.2e8 or x > 1.4e8], numbers()
