@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <map>
+#include <set>
 
 namespace troupe::cli {
 namespace {
@@ -37,13 +39,31 @@ std::string listed(const value& x) {
   return text;
 }
 
-std::string compact(const value& x) {
+constexpr int usual_digits = 4, most_digits = 17;
+
+/// The significant digits with which different numbers of these maps, each below its key, look different.
+int digits_for(const value& rows, std::string_view path) {
+  std::map<std::string, std::set<double>> numbers;
+  for (const auto& row : rows)
+    if (const auto& x = part(row, path); x.is_object())
+      for (const auto& [key, inner] : x.items())
+        if (auto number = number_in(inner); number && std::isfinite(*number))
+          numbers[key].insert(*number);
+  int digits = usual_digits;
+  for (const auto& [key, all] : numbers)
+    for (auto before = all.begin(), at = before; at != all.end(); before = at++)
+      while (at != before && digits < most_digits && number_text(*before, digits) == number_text(*at, digits))
+        ++digits;
+  return digits;
+}
+
+std::string compact(const value& x, int digits = usual_digits) {
   if (!x.is_object())
     return raw(x);
   std::string text;
   for (const auto& [key, inner] : x.items()) {
     auto number = number_in(inner);
-    text += (text.empty() ? "" : " ") + key + "=" + (number ? number_text(*number, 4) : raw(inner));
+    text += (text.empty() ? "" : " ") + key + "=" + (number ? number_text(*number, digits) : raw(inner));
   }
   return text;
 }
@@ -88,13 +108,17 @@ paint paint_of(std::string_view state) {
 
 std::string table(const value& rows, const std::vector<column>& columns, const output_options& options) {
   std::vector<std::vector<std::string>> cells;
-  std::vector<int> widths;
-  for (const auto& c : columns)
+  std::vector<int> widths, digits;
+  for (const auto& c : columns) {
     widths.push_back(options.header ? width_of(c.title) : 0);
+    digits.push_back(c.how == show_as::compact ? digits_for(rows, c.path) : 0);
+  }
   for (const auto& row : rows) {
     auto& line = cells.emplace_back();
     for (std::size_t i = 0; i < columns.size(); ++i) {
-      line.push_back(printable(shown(part(row, columns[i].path), columns[i].how, options.now)));
+      const auto& x = part(row, columns[i].path);
+      line.push_back(printable(x.is_object() && digits[i] > 0 ? compact(x, digits[i])
+                                                              : shown(x, columns[i].how, options.now)));
       widths[i] = std::max(widths[i], width_of(line.back()));
     }
   }
@@ -251,7 +275,7 @@ std::string number_text(double x, int digits) {
   if (std::isinf(x))
     return x > 0 ? "Infinity" : "-Infinity";
   char text[48];
-  if (x == std::floor(x) && std::fabs(x) < 1e9)
+  if (x == std::floor(x) && std::fabs(x) < 0x1p53) // up to there every whole number is exact
     std::snprintf(text, sizeof text, "%.0f", x == 0 ? 0.0 : x);
   else
     std::snprintf(text, sizeof text, "%.*g", digits, x);

@@ -54,7 +54,7 @@ result<std::string> show_one(const value& thing, const std::vector<column>& colu
 const value& part(const value& x, std::string_view path);
 /// Text for a table: "COMPLETED" for "STATE_COMPLETED", "3 min ago", "0.9312", "lr=0.01 hidden=64".
 std::string shown(const value& x, show_as how, time_point now);
-/// A number with at most `digits` significant digits and no trailing zeros.
+/// A number with at most `digits` significant digits and no trailing zeros; a whole number is exact.
 std::string number_text(double x, int digits = 6);
 /// Seconds as "1 min 30 s".
 std::string span_text(double seconds);

@@ -172,6 +172,37 @@ def test_no_point_is_lost_between_the_first_read_and_the_stream(site, page, chro
         tab.page.context.close()
 
 
+REPORTS = """
+import os, time, troupe
+names = [f"{i:02d} " + "\\u05e9" * 400 for i in range(13)]
+for step in range(1, 4000):
+    troupe.log({name: step for name in names}, step=step)
+    time.sleep(0.5)
+    if os.path.exists(os.environ["MARK"]):
+        break
+"""
+
+
+def test_curves_that_find_no_room_in_the_stream_move_too(site, page, chromium):
+    """The names of the metrics are so long that an address has room for few of them."""
+    mark = site.root / "stop reports"
+    search = site.submit("long", REPORTS, f"{SINGLE}\nmax_restarts: 0\nenvironment: {{environment_variables: ['MARK={mark}']}}")
+    tall = chromium.new_context(viewport={"width": 1280, "height": 5000}, storage_state=page.page.context.storage_state())
+    try:
+        trial = wait_for(lambda: (site.json("trial", "list", str(search)) or [{}])[0].get("id"), 60)
+        wait_for(lambda: len(page.page.request.get(f"{site.url()}/troupe/v1/experiments/{search}/metrics").json()["metrics"]) >= 13, 60)
+        tab = Page(tall, site).go(f"/trials/{trial}")
+        charts = lambda: tab.page.locator("[data-testid=more-metrics] [data-testid=chart]").evaluate_all("all => all.map(x => Number(x.dataset.lastX))")
+        wait_for(lambda: len(charts()) >= 12 and all(charts()), 30, what=charts)
+        for _ in range(2):
+            before = max(charts())
+            wait_for(lambda: min(charts()) > before, 30, what=charts)
+        tab.fine()
+    finally:
+        mark.write_text("x")
+        tall.close()
+
+
 def test_a_run_that_was_given_up_leaves_an_open_chart(site, page):
     mark = site.root / "again"
     search = site.submit("again", AGAIN, f"{SINGLE}\nmax_restarts: 2\nenvironment: {{environment_variables: ['MARK={mark}']}}")

@@ -412,15 +412,21 @@ def test_compare_of_hard_names_and_more_than_a_hundred(site, page, hard):
 # ---- orders
 
 
-def test_a_refusal_is_seen_until_one_closes_it(site, page, hard):
-    page.go(f"/experiments?q=id%3D{hard}")
+def test_a_refusal_is_seen_until_one_closes_it(site, page):
+    """A tab that is paused does not hear that the experiment has ended, and still offers orders."""
+    ends = site.submit("ends", "import time\ntime.sleep(600)\n", "searcher: {name: single, metric: loss}\nmax_restarts: 0")
+    page.go(f"/experiments?q=id%3D{ends}")
     page.page.wait_for_selector('[role=grid][data-rows="1"]')
+    page.page.keyboard.press(".")
+    page.page.wait_for_selector("[data-testid=live][data-state=paused]")
+    site.cli("experiment", "kill", str(ends))
+    site.wait_ended(ends)
     page.page.keyboard.press("j")
     page.page.keyboard.press("x")
-    page.page.get_by_role("button", name="Pause").click()
+    page.page.get_by_role("button", name="Pause", exact=True).click()
     alert = page.page.locator("[role=alert]:has-text('experiment')")
     alert.wait_for()
-    assert f"experiment {hard}: " in alert.inner_text() and alert.bounding_box()["width"] > 100
+    assert f"experiment {ends}: " in alert.inner_text() and alert.bounding_box()["width"] > 100
     alert.get_by_role("button", name="Close").click()
     assert page.page.locator("[role=alert]:has-text('experiment')").count() == 0
     page.fine_but(400)

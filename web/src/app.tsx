@@ -178,10 +178,7 @@ export function App() {
         ) : page.page ? (
           <page.page {...page.props} key={page.name + page.props.id} />
         ) : missing.value ? (
-          <div class="failed" role="alert">
-            <p>This part of the page could not be loaded: {clean(explain(missing.value))}</p>
-            <button onClick={() => location.reload()}>Try again</button>
-          </div>
+          <Missing name={page.name} />
         ) : null}
       </Main>
       <div class="sr" role="status" aria-live="polite">
@@ -205,6 +202,17 @@ function Main(props: { name: string; refer: { current: HTMLElement | null }; chi
     <main ref={props.refer} id="main" tabIndex={-1} data-page={props.name} data-shown={shownTheme.value}>
       {props.children}
     </main>
+  );
+}
+
+/** Stands in place of a page whose code did not come. */
+function Missing(props: { name: string }) {
+  usePage(props.name.charAt(0).toUpperCase() + props.name.slice(1), "error");
+  return (
+    <div class="failed" role="alert">
+      <p>This part of the page could not be loaded: {clean(explain(missing.value))}</p>
+      <button onClick={() => location.reload()}>Try again</button>
+    </div>
   );
 }
 

@@ -14,15 +14,17 @@ describe("brushes", () => {
     ]);
     expect(readBrushes("lr:0.5;x..y;")).toEqual([]);
     expect(readBrushes("lr:0.4..0.2")).toEqual([{ key: "lr", from: 0.2, to: 0.4 }]);
+    expect(readBrushes("act:relu..9")).toEqual([{ key: "act", from: "9", to: "relu" }]); // words as on the axis, where numbers are first
+    expect(readBrushes("opt:sgd..adam")).toEqual([{ key: "opt", from: "adam", to: "sgd" }]);
     expect(readBrushes(":1..2")).toEqual([{ key: "", from: 1, to: 2 }]); // an empty name is allowed
   });
   test("are read again whatever stands in names and values", () => {
     const all = [
       { key: "a:b;c", from: "x..y", to: "z;:\\" },
-      { key: "back\\slash", from: "http://a/..", to: "..." },
+      { key: "back\\slash", from: "...", to: "http://a/.." },
       { key: "m.validation.val/loss, x", from: -0.5, to: 1e308 },
       { key: "hp.best", from: 1, to: 2 },
-      { key: "😀 %2F #", from: "שלום", to: "'\"" },
+      { key: "😀 %2F #", from: "'\"", to: "שלום" },
     ];
     expect(readBrushes(writeBrushes(all))).toEqual(all);
   });

@@ -94,7 +94,8 @@ export interface Brush {
 /** The brush between two ends as they are typed. */
 export function between(key: string, a: string, b: string): Brush {
   const [x, y] = [asNumber(a), asNumber(b)];
-  return x === null || y === null || Number.isNaN(x + y) ? { key, from: a, to: b } : { key, from: Math.min(x, y), to: Math.max(x, y) };
+  if (x !== null && y !== null && !Number.isNaN(x + y)) return { key, from: Math.min(x, y), to: Math.max(x, y) };
+  return inOrder(a, b) <= 0 ? { key, from: a, to: b } : { key, from: b, to: a };
 }
 
 /** A colon, point or backslash in a name gets a backslash before it. */

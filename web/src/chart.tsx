@@ -7,10 +7,10 @@ import type uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { stand } from "./asked";
 import { Legend, NumbersTable, type Curve } from "./curves";
-import { font, measure, saveCanvas } from "./figure";
+import { font, measure, saveCanvas, Spot } from "./figure";
 import { hovered } from "./hover";
-import { tickTexts } from "./labels";
-import { bounds } from "./scales";
+import { spotText, subject, tickTexts, timeTexts } from "./labels";
+import { bounds, logarithmicEnds, logarithmicTicks } from "./scales";
 import { shownTheme, zone } from "./settings";
 import { clean, metricOf } from "./text";
 import { at, corners, leftToRight, nearest, placing, trace, type Place } from "./traced";
@@ -80,6 +80,7 @@ export function Chart(props: ChartProps) {
   const frame = useRef<HTMLElement>(null);
   const plot = useRef<Kept | null>(null);
   const table = useSignal(false);
+  const spot = useSignal<{ id: string; x: number; y: number } | null>(null); // the point under the pointer
   const lacking = useSignal<unknown>(null);
   const now = useRef(props);
   now.current = props;
@@ -103,7 +104,7 @@ export function Chart(props: ChartProps) {
     } else {
       old?.u.destroy();
       const mine = { layers, shape } as Kept;
-      mine.u = new Plot(options(now, mine, el.clientWidth || 800, outer), data, el);
+      mine.u = new Plot(options(now, mine, el.clientWidth || 800, outer, spot), data, el);
       plot.current = mine;
     }
     const points = p.lines.reduce((n, l) => n + l.x.length, 0);
@@ -168,11 +169,17 @@ export function Chart(props: ChartProps) {
     mine.u.redraw(false);
   });
 
+  const said = (id: string): string => {
+    const line = props.lines?.find((l) => l.id === id);
+    if (!line) return "";
+    const at = spot.value?.id === id ? spot.value : null; // null where the pointer is elsewhere
+    return at ? spotText(line.label, props.xTitle, at.x, at.y, zone.value) : subject(line.label);
+  };
   const values = props.lines?.length ?? 0;
   const label = `${props.name}, ${values} ${values === 1 ? "curve" : "curves"}`;
   return (
     <figure class="chart" data-testid="chart" data-metric={props.metric} data-state="loading" ref={frame}>
-      <div ref={box} class="plot" role="img" aria-label={clean(label)} />
+      <div ref={box} class="plot" role="img" aria-label={clean(label)} onPointerLeave={() => (hovered.value = null)} />
       {lacking.value !== null && <Failed why={lacking.value} again={() => location.reload()} />}
       {props.lines && values === 0 && <p class="empty">{props.none ?? <>No report of <bdi>{metricOf(props.metric)}</bdi> yet.</>}</p>}
       {props.lines && <Legend lines={props.lines} />}
@@ -190,11 +197,13 @@ export function Chart(props: ChartProps) {
           type="button"
           onClick={() => {
             const canvas = plot.current?.u.ctx.canvas;
-            if (canvas) saveCanvas(props.metric, canvas, label, props.lines ?? []);
+            hovered.value = null; // the picture has no mark, and is saved after that was drawn
+            if (canvas) queueMicrotask(() => saveCanvas(props.metric, canvas, label, props.lines ?? []));
           }}
         >
           Download PNG
         </button>
+        <Spot text={said} />
       </figcaption>
       {table.value && <NumbersTable lines={props.numbers} />}
     </figure>
@@ -211,7 +220,7 @@ function edges(layers: Layer[], p: ChartProps): uPlot.AlignedData {
   return [x, x.map(() => all.y?.[0] ?? null), x.map(() => all.y?.[1] ?? null)];
 }
 
-function options(now: { current: ChartProps }, kept: Kept, width: number, frame: HTMLElement): uPlot.Options {
+function options(now: { current: ChartProps }, kept: Kept, width: number, frame: HTMLElement, spot: Signal<{ id: string; x: number; y: number } | null>): uPlot.Options {
   const p = now.current;
   const style = getComputedStyle(document.documentElement);
   const text = style.getPropertyValue("--text").trim() || "#222";
@@ -232,12 +241,12 @@ function options(now: { current: ChartProps }, kept: Kept, width: number, frame:
     },
     legend: { show: false },
     scales: {
-      x: { time: wall, distr: logarithmicX(p) ? 3 : 1 },
-      y: { distr: p.logY ? 3 : 1, ...(p.yRange ? { range: () => p.yRange! } : {}) },
+      x: { time: wall, distr: logarithmicX(p) ? 3 : 1, ...(logarithmicX(p) ? { range: (_u, a, b) => logarithmicEnds(a, b) } : {}) },
+      y: { distr: p.logY ? 3 : 1, ...(p.yRange ? { range: () => p.yRange! } : p.logY ? { range: (_u, a, b) => logarithmicEnds(a, b, 0.05) } : {}) },
     },
     axes: [
-      { ...axis, label: wall ? "" : p.xTitle, labelSize: 20, size: 36, ...(wall ? {} : { values: (_u, ticks) => tickTexts(ticks, 6) }) },
-      { ...axis, size: (_u, texts) => Math.max(68, ...(texts ?? []).map((t) => 20 + measure(t))), values: (_u, ticks) => tickTexts(ticks, 4) },
+      { ...axis, ...(logarithmicX(p) ? powers : {}), label: wall ? "" : p.xTitle, labelSize: 20, size: 36, ...(wall ? { space: 80, values: (_u, ticks) => timeTexts(ticks, zone.peek()) } : { values: (_u, ticks) => tickTexts(ticks, 6) }) },
+      { ...axis, ...(p.logY ? powers : {}), size: (_u, texts) => Math.max(68, ...(texts ?? []).map((t) => 20 + measure(t))), values: (_u, ticks) => tickTexts(ticks, 4) },
     ],
     series: [{}, edge, edge],
     cursor: {
@@ -266,7 +275,9 @@ function options(now: { current: ChartProps }, kept: Kept, width: number, frame:
             dot.style.transform = `translate(${found.x}px, ${found.y}px)`;
             dot.style.background = curves[found.curve]!.line.colour;
           }
-          const id = found ? curves[found.curve]!.line.id : null;
+          const on = found && curves[found.curve]!;
+          const id = on ? on.line.id : null;
+          spot.value = on && { id: on.line.id, x: on.x[found.point]!, y: on.y[found.point]! };
           if (u_active(frame) && hovered.peek() !== id) hovered.value = id;
         },
       ],
@@ -286,6 +297,9 @@ function options(now: { current: ChartProps }, kept: Kept, width: number, frame:
     },
   };
 }
+
+/** The ticks of a logarithmic axis. The library has them, and its ends, at whole powers of ten alone. */
+const powers: Partial<uPlot.Axis> = { splits: (_u, _axis, low, high) => logarithmicTicks(low, high), filter: (_u, ticks) => ticks };
 
 /** The functions from values to places on the canvas, or with `pointer` to pixels from the corner of the plot. */
 function placesOf(u: uPlot, pointer = false): { x: Place; y: Place } | null {

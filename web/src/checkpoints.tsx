@@ -34,6 +34,7 @@ export function CheckpointGrid(props: { path: string; topic: string; command: st
         ) : (
           state(c.state).toLowerCase().replaceAll("_", " ")
         ),
+      file: null,
       width: 110,
     },
   ];

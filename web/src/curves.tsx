@@ -93,7 +93,8 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
     const later = () => {
       reread ??= setTimeout(() => {
         reread = undefined;
-        read();
+        if (meanwhile.current) later(); // the answer of the running read is shown first
+        else read();
       }, 2000);
     };
     const newest = new Map<number, number>(); // the newest step of each trial
@@ -125,7 +126,7 @@ export function useSeries(metric: string, of: { experiment?: number; trials?: nu
     const stop = listen(
       experiments.map((e) => (isTopic(topic(e)) ? topic(e) : `experiment/${e}`)),
       (e) => {
-        if (e.name === "lost") return read();
+        if (e.name === "lost") return meanwhile.current ? later() : read();
         if (e.name === "trial" && !isTopic(topic(e.data.experimentId))) return later();
         if (e.name !== "points" || e.data.group !== group || e.data.metric !== name) return;
         const trial = e.data.trial;
@@ -228,7 +229,7 @@ export function MoreCurves(props: CurvesProps) {
               <button type="button" aria-pressed={pins.includes(m)} aria-label={`Pin ${clean(m)}`} onClick={() => set({ pin: pins.includes(m) ? pins.filter((x) => x !== m) : [...pins, m] })}>
                 Pin
               </button>
-              <button type="button" aria-label={`Enlarge ${metricOf(m)}`} onClick={() => set({ metric: m === props.metric ? null : m })}>
+              <button type="button" aria-label={`Enlarge ${metricOf(m)}`} onClick={(e) => enlarge(e.currentTarget, m === props.metric ? null : m)}>
                 Enlarge
               </button>
             </div>
@@ -240,6 +241,12 @@ export function MoreCurves(props: CurvesProps) {
       </div>
     </section>
   );
+}
+
+/** Makes a metric that of the large chart. The button goes with its small chart, so the choice of the large one gets the focus. */
+function enlarge(button: HTMLElement, metric: string | null): void {
+  set({ metric });
+  button.closest("main")?.querySelector<HTMLElement>(".curves select[aria-label='Metric']")?.focus();
 }
 
 /** Whether a large chart waits for its curves. The small charts below it wait meanwhile. */
@@ -497,7 +504,7 @@ export function Legend(props: { lines: Drawn[] }) {
 /** The numbers of the curves, as the table of a chart. */
 export function NumbersTable(props: { lines: Signal<Curve[] | null> }) {
   const rows = useComputed(() => props.lines.value ?? []);
-  const cell = (v: number) => short(v, 6);
+  const cell = (v: number | undefined) => short(v, 6);
   return (
     <div class="tablebox" tabIndex={0} role="group" aria-label="Curves as numbers, scrolls">
       <div role="grid" class="plain" aria-label="Curves as numbers" data-rows={rows.value.length} data-all={rows.value.length}>
@@ -510,6 +517,7 @@ export function NumbersTable(props: { lines: Signal<Curve[] | null> }) {
         </div>
         {rows.value.slice(0, 1000).map((l) => {
           const finite = l.y.filter(Number.isFinite);
+          const ends = (of: (a: number, b: number) => number) => (finite.length > 0 ? cell(finite.reduce(of)) : l.y.length > 0 ? "NaN" : "");
           return (
             <div role="row" data-id={l.trial} key={l.trial}>
               <span role="gridcell" data-col="trial">
@@ -519,16 +527,16 @@ export function NumbersTable(props: { lines: Signal<Curve[] | null> }) {
                 {l.count}
               </span>
               <span role="gridcell" data-col="first">
-                {cell(l.y[0] ?? NaN)}
+                {cell(l.y[0])}
               </span>
               <span role="gridcell" data-col="last">
-                {cell(l.y[l.y.length - 1] ?? NaN)}
+                {cell(l.y[l.y.length - 1])}
               </span>
               <span role="gridcell" data-col="min">
-                {finite.length ? cell(finite.reduce((a, b) => Math.min(a, b))) : "NaN"}
+                {ends((a, b) => Math.min(a, b))}
               </span>
               <span role="gridcell" data-col="max">
-                {finite.length ? cell(finite.reduce((a, b) => Math.max(a, b))) : "NaN"}
+                {ends((a, b) => Math.max(a, b))}
               </span>
             </div>
           );

@@ -2,7 +2,8 @@
 
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { clean, csv, isolated, short } from "./text";
+import { hovered } from "./hover";
+import { clean, csv, isolated, nameOf, short } from "./text";
 import { refused, save } from "./ui";
 
 /** The content of a chart as rows. The first column names the trial or other subject of each row. */
@@ -42,6 +43,23 @@ function Numbers(props: { name: string; table: Table }) {
       {rows.length > mostShown && <p class="hint">The first {mostShown} of {rows.length} rows; the CSV has all.</p>}
     </div>
   );
+}
+
+/** The trial under the pointer in words. Screen readers do not say it, because it changes with each move. */
+export function Spot(props: { text: (id: string) => string }) {
+  const id = hovered.value;
+  return (
+    <span class="spot" aria-hidden="true">
+      {id === null ? "" : props.text(id)}
+    </span>
+  );
+}
+
+/** The row of a trial in words; "" where the table is not one of trials, or has no such row. */
+export function rowText(table: Table, id: string): string {
+  const row = table.columns[0] === "trial" ? table.rows().find((r) => String(r[0]) === id) : undefined;
+  const cell = (x: string | number | null) => (typeof x === "number" ? short(x, 6) : clean(x ?? "—"));
+  return row ? `Trial ${id}: ${table.columns.slice(1).map((c, i) => `${nameOf(c)} ${cell(row[i + 1]!)}`).join(", ")}` : "";
 }
 
 /** The part below a chart. `name` is the name of its files and `title` that of its table. `listed` says that the chart is a table

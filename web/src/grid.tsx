@@ -19,7 +19,7 @@ export interface Column<R> {
   title: string;
   value: (row: R) => Cell;
   show?: (row: R) => ComponentChildren;
-  file?: (row: R) => Promise<Cell>; // text for a file, where the grid shows a picture
+  file?: ((row: R) => Promise<Cell>) | null; // text for a file, where the grid shows a picture; null where files do not have the column
   width?: number; // pixels
   usual?: boolean; // whether the column is shown where the address names no columns
 }
@@ -244,8 +244,9 @@ export function Grid<R>(props: GridProps<R>) {
   };
   const write = useRef<(kind: "csv" | "json") => Promise<void>>(async () => undefined);
   write.current = async (kind) => {
-    const keys = shown.map((c) => c.key);
-    const cells = await filed(rows, shown);
+    const written = shown.filter((c) => c.file !== null);
+    const keys = written.map((c) => c.key);
+    const cells = await filed(rows, written);
     const name = props.name.toLowerCase();
     if (kind === "csv") save(`${name}.csv`, "text/csv", csv([keys, ...cells]));
     else save(`${name}.json`, "application/json", JSON.stringify(cells.map((row) => Object.fromEntries(row.map((x, i) => [keys[i], plain(x)]))), null, 1));

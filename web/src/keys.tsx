@@ -5,6 +5,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { get, may, pagesFor, post, session, type Experiment } from "./api";
 import { currentGrid } from "./grid";
 import { paused } from "./live";
+import { offered, type Findable } from "./palette";
 import { go, path, params, pastAt } from "./router";
 import { singleKeys, theme } from "./settings";
 import { clean } from "./text";
@@ -145,8 +146,7 @@ export function Shortcuts() {
   );
 }
 
-interface Choice {
-  title: string;
+interface Choice extends Findable {
   hint: string;
   go: () => void;
 }
@@ -175,7 +175,7 @@ function choices(experiments: Experiment[]): Choice[] {
     all.push({ title: `Kill experiment ${current.id}`, hint: "action", go: () => askToKill(current) });
   all.push({ title: "Dark theme", hint: "action", go: () => (theme.value = "dark") });
   all.push({ title: "Light theme", hint: "action", go: () => (theme.value = "light") });
-  for (const e of experiments) all.push({ title: `${e.id} ${e.name}`, hint: "experiment", go: () => go(`/experiments/${e.id}`) });
+  for (const e of experiments) all.push({ id: String(e.id), title: `${e.id} ${e.name}`, hint: "experiment", go: () => go(`/experiments/${e.id}`) });
   return all;
 }
 
@@ -197,11 +197,10 @@ export function Palette() {
       () => undefined,
     );
   }, [open]);
-  const words = text.value.toLowerCase().split(/\s+/).filter(Boolean);
   // An id may be typed even where its experiment is not among the newest.
   const id = /^[1-9]\d{0,14}$/.exec(text.value.trim())?.[0];
-  const byId: Choice[] = id && !experiments.value.some((e) => String(e.id) === id) ? [{ title: `Experiment ${id}`, hint: "experiment", go: () => go(`/experiments/${id}`) }] : [];
-  const found = [...choices(experiments.value).filter((c) => words.every((w) => c.title.toLowerCase().includes(w))), ...byId].slice(0, 12);
+  const byId: Choice[] = id && !experiments.value.some((e) => String(e.id) === id) ? [{ id, title: `Experiment ${id}`, hint: "experiment", go: () => go(`/experiments/${id}`) }] : [];
+  const found = offered([...choices(experiments.value), ...byId], text.value, 12);
   const run = (c: Choice | undefined) => {
     box.current?.close();
     c?.go();

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { labels, shortened, tickTexts } from "./labels";
+import { labels, shortened, spotText, subject, tickTexts, timeTexts } from "./labels";
 import { fitting, logarithmic, niceTicks } from "./scales";
 
 const measure = (text: string) => 7 * Array.from(text).length; // pixels
@@ -49,4 +49,22 @@ describe("ticks", () => {
     expect(tickTexts([null, 1, NaN])).toEqual(["", "1", "NaN"]);
     for (const values of [[5e-324, 1e-323], [-1e308, 1e308], [3, 3]]) expect(tickTexts(fitting(values).ticks).every((t) => t.length < 26)).toBe(true);
   });
+});
+
+describe("times on an axis", () => {
+  const at = (text: string) => Date.parse(text) / 1000;
+  test("are written as everywhere, with the date where it is another", () => {
+    expect(timeTexts([at("2026-11-29T09:00:00Z"), at("2026-11-29T21:00:00Z"), at("2026-11-30T09:00:00Z")], "utc")).toEqual(["09:00\n2026-11-29", "21:00", "09:00\n2026-11-30"]);
+    expect(timeTexts([at("2026-11-29T00:00:00Z"), at("2026-11-30T00:00:00Z")], "utc")).toEqual(["2026-11-29", "2026-11-30"]);
+    expect(timeTexts([at("2026-11-29T09:00:00Z"), at("2026-11-29T09:00:30Z")], "utc")).toEqual(["09:00:00\n2026-11-29", "09:00:30"]);
+    expect(timeTexts([at("2026-11-29T09:00:00Z"), at("2026-11-29T09:00:00.5Z")], "utc")).toEqual(["09:00:00.0\n2026-11-29", "09:00:00.5"]);
+    expect(timeTexts([], "utc")).toEqual([]);
+  });
+});
+
+test("what the pointer is on, in words", () => {
+  expect(spotText("trial 7", "step", 1200, 0.123456789, "utc")).toBe("Trial 7: step 1200, 0.123457");
+  expect(spotText("lr=0.1 (3)", "metric:acc", 0.5, 1612660001, "utc")).toBe("lr=0.1 (3): acc 0.5, 1612660001");
+  expect(spotText("used", "time", Date.parse("2026-11-29T09:00:00Z") / 1000, 3, "utc")).toBe("used: 2026-11-29 09:00:00Z, 3");
+  expect(subject("trial 12")).toBe("Trial 12");
 });

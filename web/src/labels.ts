@@ -1,6 +1,6 @@
 // Texts beside the axes of charts: as wide as the room allows, and shortened so that no two look the same.
 
-import { short } from "./text";
+import { clean, moment, nameOf, rounded, short } from "./text";
 
 /** The width of a text in pixels. */
 export type Measure = (text: string) => number;
@@ -62,6 +62,34 @@ export function tickTexts(ticks: readonly (number | null)[], least = 3): string[
     if (i > 0 && t > there[i - 1]!) step = Math.min(step, t - there[i - 1]!);
   });
   let digits = least;
-  while (digits < 17 && step < Infinity && there.some((t) => Math.abs(Number(short(t, digits)) - t) > step / 100)) ++digits;
-  return ticks.map((t) => short(t, digits));
+  while (digits < 17 && step < Infinity && there.some((t) => Math.abs(Number(rounded(t, digits)) - t) > step / 100)) ++digits;
+  return ticks.map((t) => (t === null ? "" : rounded(t, digits)));
 }
+
+const day = 86_400; // seconds
+
+/** The ticks of an axis of time, in seconds since 1970, as texts. The date stands below the first tick and below each that has another. */
+export function timeTexts(ticks: readonly number[], zone: "local" | "utc"): string[] {
+  let step = Infinity;
+  ticks.forEach((t, i) => i > 0 && (step = Math.min(step, t - ticks[i - 1]!)));
+  const digits = step < 0.0999 ? 3 : step < 0.999 ? 1 : 0; // of parts of a second
+  let before = "";
+  return ticks.map((t) => {
+    const text = moment(new Date(t * 1000).toISOString(), zone);
+    const date = text.slice(0, 10);
+    const parts = digits > 0 ? (((t % 1) + 1) % 1).toFixed(digits).slice(1) : "";
+    const clock = text.slice(11, step < 60 ? 19 : 16) + parts;
+    const same = date === before;
+    before = date;
+    return step >= day ? date : same ? clock : `${clock}\n${date}`;
+  });
+}
+
+/** What the pointer is on, in words. */
+export function spotText(label: string, xTitle: string, x: number, y: number, zone: "local" | "utc"): string {
+  const at = xTitle === "time" ? moment(new Date(x * 1000).toISOString(), zone) : `${nameOf(xTitle.replace(/^metric:/, ""))} ${short(x, 6)}`;
+  return `${subject(label)}: ${at}, ${short(y, 6)}`;
+}
+
+/** The name of a curve at the beginning of a line. */
+export const subject = (label: string): string => clean(label.replace(/^trial (?=\d+$)/, "Trial "));

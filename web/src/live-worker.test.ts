@@ -34,6 +34,7 @@ interface Told {
   name?: string;
   data?: { id?: number };
   after?: boolean;
+  topics?: string[];
 }
 
 /** A tab: the worker's end of its port, and what it was told. */
@@ -46,8 +47,8 @@ class Tab {
   postMessage(message: Told): void {
     this.told.push(message);
   }
-  asks(topics: string[], after = 0): this {
-    this.onmessage({ data: { kind: "topics", topics, after, user: this.user } });
+  asks(topics: string[], after = 0, hidden = false): this {
+    this.onmessage({ data: { kind: "topics", topics, after, user: this.user, hidden } });
     return this;
   }
   here(): void {
@@ -55,6 +56,9 @@ class Tab {
   }
   rows(): number[] {
     return this.told.filter((m) => m.name === "experiment").map((m) => m.data!.id!);
+  }
+  left(): string[] {
+    return this.told.filter((m) => m.kind === "left").at(-1)?.topics ?? [];
   }
   greeted(): (boolean | undefined)[] {
     return this.told.filter((m) => m.name === "hello").map((m) => m.after);
@@ -148,6 +152,25 @@ describe("the stream that all tabs share", () => {
     expect(a.greeted()).toEqual([false, true]);
     a.asks(["experiments", "cluster"]);
     expect(Stream.newest.address).toContain("after=80");
+  });
+
+  test("tells each tab which of its topics found no room, and those of visible tabs come first", () => {
+    const curves = (e: number) => Array.from({ length: 60 }, (_, i) => `series/${e}/training/m${i}`);
+    const a = new Tab(admin).asks([...curves(1), "experiment/1"], 10);
+    Stream.newest.begins(admin, 10);
+    expect(a.left()).toEqual([]);
+    const b = new Tab(admin).asks([...curves(2), "experiment/2"], 10);
+    Stream.newest.begins(admin, 10);
+    expect([a.left().length, b.left().length]).toEqual([0, 22]);
+    a.asks([...curves(1), "experiment/1"], 0, true);
+    Stream.newest.begins(admin, 10);
+    expect([a.left().length, b.left().length]).toEqual([22, 0]);
+    const c = new Tab(admin).asks(curves(1).slice(-1), 10);
+    Stream.newest.begins(admin, 10);
+    expect(c.left(), "what another, visible tab wants too").toEqual([]);
+    a.asks(["experiment/1"]);
+    Stream.newest.begins(admin, 10);
+    expect(a.left()).toEqual([]);
   });
 
   test("asks a tab that slept who it is, and then tells it to read everything", () => {

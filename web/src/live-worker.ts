@@ -1,13 +1,15 @@
 // One stream of changes for all open tabs of a browser, because browsers allow six connections to a host. It is the stream of the user whose
 // cookie the browser had when it began, and only the tabs of that user hear it.
 
-import { asked, elements } from "./topics";
+import { asked, elements, isTopic } from "./topics";
 
 interface Port {
   topics: Set<string>;
   user: number; // id of the user who is signed in on the tab; 0 until the tab has said so
   heard: number;
   missed: boolean; // whether the tab was left out for a while, so that it reads everything again
+  hidden: boolean;
+  left: string; // the topics of the tab that the stream has no room for, as the tab knows them
 }
 
 const ports = new Map<MessagePort, Port>();
@@ -16,6 +18,7 @@ let older: EventSource | null = null; // the stream with the former topics, kept
 let begun = false; // whether the stream has sent `hello`
 let user = 0; // whose stream it is; 0 until it has begun
 let wanted = "";
+let followed: ReadonlySet<string> = new Set(); // the topics in `wanted`
 let last = 0; // number of the newest fact that was reported
 let state: "live" | "lost" | "idle" = "idle";
 let again: ReturnType<typeof setTimeout> | undefined;
@@ -100,6 +103,7 @@ function connect(): void {
           port.postMessage({ kind: "event", name, data, after: again || p.missed });
           p.missed = p.user === 0 ? p.missed : p.user !== of; // the tab hears from whom the stream is, and asks who is signed in
         }
+        tellLeft();
         return;
       }
       const topics = topicsOf(name, data);
@@ -117,20 +121,35 @@ function connect(): void {
   };
 }
 
+/** Tells each tab which of its topics the stream has no room for, so that it reads these itself. */
+function tellLeft(): void {
+  for (const [port, p] of ports) {
+    const left = Array.from(p.topics).filter((t) => isTopic(t) && !followed.has(t));
+    const now = elements(left);
+    if (now === p.left) continue;
+    p.left = now;
+    port.postMessage({ kind: "left", topics: left });
+  }
+}
+
 /** Connects where the tabs ask for other topics, or, with `anew`, in any case. */
 function settle(anew = false): void {
   const now = performance.now();
   for (const [port, p] of ports) if (now - p.heard > silence) ports.delete(port);
-  const next = elements(asked(Array.from(ports.values()).flatMap((p) => Array.from(p.topics))));
-  if (next === wanted && !anew) return;
+  const of = (some: Port[]) => new Set(some.flatMap((p) => Array.from(p.topics)));
+  const all = Array.from(ports.values());
+  const topics = asked(of(all), of(all.filter((p) => !p.hidden)));
+  const next = elements(topics);
+  followed = new Set(topics);
+  if (next === wanted && !anew) return tellLeft();
   wanted = next;
   connect();
 }
 
 function adopt(port: MessagePort): void {
-  const fresh = (): Port => ({ topics: new Set(), user: 0, heard: performance.now(), missed: false });
+  const fresh = (): Port => ({ topics: new Set(), user: 0, heard: performance.now(), missed: false, hidden: false, left: "" });
   ports.set(port, fresh());
-  port.onmessage = (e: MessageEvent<{ kind: string; topics?: string[]; after?: number; user?: number }>) => {
+  port.onmessage = (e: MessageEvent<{ kind: string; topics?: string[]; after?: number; user?: number; hidden?: boolean }>) => {
     if (e.data.kind === "bye") {
       ports.delete(port);
       return settle();
@@ -148,6 +167,7 @@ function adopt(port: MessagePort): void {
     const behind = read > 0 && (last === 0 || read < last);
     if (behind) last = read;
     p.topics = topics;
+    p.hidden = e.data.hidden ?? false;
     p.user = e.data.user ?? 0;
     // Another user: either the cookie is that user's by now, or the next stream tells the tab that it is not.
     const other = begun && p.user !== user;

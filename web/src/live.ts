@@ -4,6 +4,7 @@ import { effect, signal } from "@preact/signals";
 import sharedUrl from "./live-worker.ts?sharedworker&url";
 import { stood } from "./asked";
 import { askAgain, firstSequence, isOther, request, session, sessionIn, signedIn, signs, type Session } from "./api";
+import { experimentOf } from "./topics";
 import type { Experiment, LiveCluster, LiveGone, LiveHello, LiveLost, LivePoints, LogLine, TrialProgress } from "./api_types";
 
 export type LiveState = "live" | "paused" | "lost";
@@ -50,6 +51,50 @@ const policy = (window as unknown as { trustedTypes?: { createPolicy(n: string, 
   },
 });
 const trusted = (url: string) => policy?.createScriptURL(url) ?? url;
+
+// ---- topics without a place in the stream, which is that of all tabs
+
+let left: ReadonlySet<string> = new Set();
+const stale = new Set<string>(); // those of which something may have changed
+const reported = new Set<number>(); // the experiments whose trials have reported since their curves were read
+
+/** Lets those who listen to these topics read again. */
+function readAgain(topics: Iterable<string>): void {
+  for (const t of topics) stale.add(t);
+  if (stale.size > 0) whenSeen(tellStale);
+}
+
+function tellStale(): void {
+  const all = new Set(stale);
+  stale.clear();
+  for (const l of listeners) {
+    const topic = l.topics.find((t) => all.has(t));
+    if (topic !== undefined) l.on({ name: "lost", data: { topic, count: 0 } });
+  }
+}
+
+/** What changes between two streams is in neither, so that topics which come or go are read once more. */
+function leftAre(topics: readonly string[]): void {
+  const now = new Set(topics);
+  const changed = [...left, ...now].filter((t) => left.has(t) !== now.has(t));
+  left = now;
+  readAgain(changed);
+}
+
+/** The curves of an experiment that are not followed are read again when its trials report, at most once a second. */
+function trialsReport(experiment: number): void {
+  if (left.size === 0 || reported.has(experiment)) return;
+  reported.add(experiment);
+  setTimeout(() => {
+    reported.delete(experiment);
+    readAgain(Array.from(left).filter((t) => experimentOf(t) === `experiment/${experiment}`));
+  }, 1000);
+}
+
+// Where not even the experiments are followed, time alone decides.
+setInterval(() => {
+  if (left.size > 0 && !waits()) readAgain(Array.from(left).filter((t) => experimentOf(t) === "" || left.has(experimentOf(t))));
+}, 5000);
 
 interface Wire {
   post(x: unknown): void;
@@ -127,7 +172,7 @@ function rightsHaveChanged(): void {
   }, release);
 }
 
-function heard(e: MessageEvent<{ kind: string; state?: "live" | "lost" | "idle"; name?: string; data?: unknown; after?: boolean }>): void {
+function heard(e: MessageEvent<{ kind: string; state?: "live" | "lost" | "idle"; name?: string; data?: unknown; after?: boolean; topics?: string[] }>): void {
   const m = e.data;
   if (m.kind === "state") {
     if (m.state === "lost" && connection.peek() === "live") lastData.value = new Date();
@@ -137,6 +182,7 @@ function heard(e: MessageEvent<{ kind: string; state?: "live" | "lost" | "idle";
   }
   if (m.kind === "failed") return streamHasFailed();
   if (m.kind === "who") return tellWhoOneIs();
+  if (m.kind === "left") return leftAre(m.topics ?? []);
   lastData.value = new Date();
   const event = { name: m.name, data: m.data } as LiveEvent;
   if (event.name === "hello") {
@@ -149,6 +195,7 @@ function heard(e: MessageEvent<{ kind: string; state?: "live" | "lost" | "idle";
     return;
   }
   if (event.name === "lost" && event.data.topic === "experiments") return rightsHaveChanged();
+  if (event.name === "trial") trialsReport(event.data.experimentId);
   for (const l of listeners) {
     if (!concerns(l.topics, event)) continue;
     if (!waits()) l.on(event);
@@ -199,10 +246,11 @@ function tellTopics(): void {
   if (!session.peek()) return;
   const all = new Set<string>();
   for (const l of listeners) l.topics.forEach((t) => all.add(t));
+  for (const t of Array.from(all)) if (experimentOf(t) !== "") all.add(experimentOf(t)); // for curves that find no room in the stream
   if (all.size === 0) all.add("cluster"); // a page that follows nothing notices a lost connection too
   const after = wire ? 0 : firstSequence.peek(); // what was read later, the stream has reported meanwhile
   wire ??= open();
-  wire.post({ kind: "topics", topics: Array.from(all), after, user: session.peek()!.user.id });
+  wire.post({ kind: "topics", topics: Array.from(all), after, user: session.peek()!.user.id, hidden: document.hidden });
 }
 
 let telling = false;
@@ -215,6 +263,9 @@ function soon(): void {
     tellTopics();
   });
 }
+
+/** Whether the event says that a topic, which is not followed, may have changed. */
+export const isStale = (e: LiveEvent, topic: string): boolean => e.name === "lost" && e.data.topic === topic;
 
 /** Calls `on` for every change under these topics, until the returned function is called. */
 export function listen(topics: string[], on: (e: LiveEvent) => void): () => void {
@@ -229,6 +280,7 @@ export function listen(topics: string[], on: (e: LiveEvent) => void): () => void
 
 document.addEventListener("visibilitychange", () => {
   release();
+  soon();
   if (!document.hidden && askAgain.peek()) signedInElsewhere();
 });
 effect(() => {

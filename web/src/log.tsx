@@ -13,7 +13,7 @@ import { patched } from "./address";
 import { zone } from "./settings";
 import { before, lastStates, segments, withoutSequences } from "./terminal";
 import { clean, moment } from "./text";
-import { CopyCommand, CopyLink, tell } from "./ui";
+import { CopyCommand, CopyLink, Link, tell } from "./ui";
 import type { LogHit, LogPage, LogSearchEnd } from "./api_types";
 
 const page = 400; // lines that are read at once while the user scrolls
@@ -231,8 +231,9 @@ export function Log(props: { trial: number }) {
   );
 }
 
-/** Full-text search in one log or in many. Hits are shown as they are found. */
-export function SearchLog(props: { where: string; onHit: (h: LogLine) => void; onGrow?: () => void; wide?: boolean; waits?: boolean }) {
+/** Full-text search in one log, where `onHit` is called for a hit, or else in many. Hits are shown as they are found. */
+export function SearchLog(props: { where: string; onHit?: (h: LogLine) => void; onGrow?: () => void; waits?: boolean }) {
+  const wide = !props.onHit;
   const q = params.value.text("q");
   const regex = params.value.flag("regex");
   const typed = useSignal(q);
@@ -243,18 +244,18 @@ export function SearchLog(props: { where: string; onHit: (h: LogLine) => void; o
   const seen = useSignal(0); // number of hits in the document
   const from = useSignal(""); // where the search continues
   const input = useRef<HTMLInputElement>(null);
-  const atOnce = props.wide ? 500 : 100;
+  const atOnce = wide ? 500 : 100;
   const turn = useSignal(0); // number of searches that began anew as hits may be of an experiment that has gone
   useEffect(() => {
     let due: ReturnType<typeof setTimeout> | undefined;
-    const stop = listen(props.wide ? ["experiments"] : [], (e) => {
+    const stop = listen(wide ? ["experiments"] : [], (e) => {
       if (e.name === "gone" && hits.peek().length > 0) due ??= setTimeout(() => ((due = undefined), ++turn.value), 400);
     });
     return () => {
       stop();
       clearTimeout(due);
     };
-  }, [props.wide]);
+  }, [wide]);
   useEffect(() => {
     const mine = () => input.current?.focus();
     searchBoxes.push(mine);
@@ -337,14 +338,25 @@ export function SearchLog(props: { where: string; onHit: (h: LogLine) => void; o
             {count > list.length && `; the first ${list.length} are shown`}
           </p>
           <ol class="hits">
-            {list.map((h) => (
-              <li key={`${h.trial}:${h.line}`}>
-                <button type="button" onClick={() => props.onHit(h)}>
-                  {props.wide && <span>trial {h.trial}, </span>}
+            {list.map((h) => {
+              const hit = (
+                <>
+                  {wide && <span>trial {h.trial}, </span>}
                   <span class="number">{h.line}</span> <Marked before={before(h)} text={h.text} spans={h.spans ?? []} />
-                </button>
-              </li>
-            ))}
+                </>
+              );
+              return (
+                <li key={`${h.trial}:${h.line}`}>
+                  {wide ? (
+                    <Link to={`/trials/${h.trial}/logs?line=${h.line}`}>{hit}</Link>
+                  ) : (
+                    <button type="button" onClick={() => props.onHit?.(h)}>
+                      {hit}
+                    </button>
+                  )}
+                </li>
+              );
+            })}
           </ol>
           {(count > list.length || (end.value && further)) && (
             <button

@@ -1,7 +1,7 @@
 // An experiment as it was after one of its facts: a slider over the facts, and a player.
 
-import { useSignal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { signal, useSignal } from "@preact/signals";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { get } from "./api";
 import { wholesFailed } from "./page";
 import { factOf } from "./queries";
@@ -9,6 +9,9 @@ import { params, pastAt, set } from "./router";
 import { clean } from "./text";
 import { Link, refused, tell, Time } from "./ui";
 import type { History, Moment } from "./api_types";
+
+/** The time in ms of the fact after which an experiment is shown; NaN while it is not known. */
+export const pastTime = signal(NaN);
 
 const whole = 1000; // number of places of the slider; the last one is the present
 
@@ -63,6 +66,7 @@ export function TimeSlider(props: { experiment: number }) {
     };
   }, [playing.value, all]);
   const moment = at > 0 && wholesFailed.value === 0 ? all[here] : undefined; // undefined where there is no such moment
+  useLayoutEffect(() => void (pastTime.value = moment ? Date.parse(moment.at) : NaN), [moment?.at]);
   return (
     <div class={`past${at > 0 ? " on" : ""}`}>
       <label>

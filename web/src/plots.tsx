@@ -3,7 +3,7 @@
 import { useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { drawAxes, fitted, frame, keyOf, marks, type Frame, type Key } from "./axes";
-import { Files, font, ink, measure, saveCanvas, type Ink, type Table } from "./figure";
+import { Files, font, ink, measure, rowText, saveCanvas, Spot, type Ink, type Table } from "./figure";
 import { hovered } from "./hover";
 import { go } from "./router";
 import { brushed, celled, full, inOrder, placeOf, value, type Brush, type Dimension, type Row } from "./brush";
@@ -125,7 +125,17 @@ export function Drawing(props: {
           }
         }}
       />
-      <Files name={props.file ?? props.testid} title={props.name} table={props.table} picture={() => canvas.current && saveCanvas(props.file ?? props.testid, canvas.current, props.name)} />
+      <Files
+        name={props.file ?? props.testid}
+        title={props.name}
+        table={props.table}
+        picture={() => {
+          hovered.value = null; // the picture has no mark, and is saved after that was drawn
+          requestAnimationFrame(() => canvas.current && saveCanvas(props.file ?? props.testid, canvas.current, props.name));
+        }}
+      >
+        <Spot text={(id) => rowText(now.current.table, id)} />
+      </Files>
     </figure>
   );
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { comparator, condition, holds, parse, sorting, wholeKeys, type Cell } from "./filter";
 import { appended, band, clipped, smoothed } from "./smooth";
-import { bounds, fitting, heatLine, linear, logarithmic, looks, looksOf, niceTicks } from "./scales";
+import { bounds, fitting, heatLine, linear, logarithmic, logarithmicEnds, logarithmicTicks, looks, looksOf, niceTicks } from "./scales";
 import { firstErrorLine, standing, wouldFree } from "./reasons";
 import { before, lastState, lastStates, segments } from "./terminal";
 import { bytes, clean, clock, csv, flat, moment, named, number, plain, seconds, short, span, worded } from "./text";
@@ -125,6 +125,21 @@ describe("smoothing", () => {
     for (const [a, b] of [[1 / 3, 2 / 3], [-1e308, 1e308], [-5, 1e-9], [1e15 + 1, 1e15 + 3], [-2 / 3, -1 / 3]] as const) {
       const [low, high] = bounds(a, b);
       expect(low <= a && high >= b && Number.isFinite(low) && Number.isFinite(high), `${a}..${b}: ${low}..${high}`).toBe(true);
+    }
+  });
+  test("a logarithmic axis of curves ends where these do, and has ticks wherever it ends", () => {
+    expect(logarithmicEnds(1200, 1300)).toEqual([1200, 1300]);
+    for (const [a, b] of [[null, null], [0, 5], [-1, 5], [NaN, 5], [1, Infinity]] as const) expect(logarithmicEnds(a, b)).toEqual([null, null]);
+    expect(logarithmicEnds(7, 7)).toEqual([3.5, 14]);
+    const [low, high] = logarithmicEnds(1, 100, 0.05) as [number, number];
+    expect([low, high].map((x) => Number(x.toPrecision(3)))).toEqual([0.794, 126]);
+    expect(logarithmicEnds(5e-324, 1.7e308, 0.05).every((x) => Number.isFinite(x) && x! > 0)).toBe(true);
+    expect(logarithmicTicks(1200, 1300)).toEqual([1200, 1220, 1240, 1260, 1280, 1300]);
+    expect(logarithmicTicks(0.02, 3)).toEqual([0.02, 0.05, 0.1, 0.2, 0.5, 1, 2]);
+    expect(logarithmicTicks(1, 10_000)).toEqual([1, 10, 100, 1000, 10_000]);
+    for (const [a, b] of [[5e-324, 1.7e308], [1e-30, 1e30], [3, 3.0001], [9, 95]] as const) {
+      const ticks = logarithmicTicks(a, b);
+      expect(ticks.length >= 2 && ticks.length <= 12, `${a}..${b}: ${ticks.join()}`).toBe(true);
     }
   });
   test("points that came while one read are not lost, and none is drawn twice", () => {
@@ -301,7 +316,7 @@ test("numbers of the API", () => {
   expect(number("3")).toBeNull();
 });
 test("numbers for people", () => {
-  expect([0, 12, 0.1 + 0.2, 1e-7, 123456789012, NaN, -Infinity].map((x) => short(x))).toEqual(["0", "12", "0.3", "1e-7", "1.2346e+11", "NaN", "−∞"]);
+  expect([0, 12, 0.1 + 0.2, 1e-7, 1612660001, 1e16, NaN, -Infinity].map((x) => short(x))).toEqual(["0", "12", "0.3", "1e-7", "1612660001", "1e+16", "NaN", "−∞"]);
   expect(bytes(1234567)).toBe("1.23 MB");
   expect(span(7500)).toBe("2 h 5 min");
   expect(moment("2026-01-02T03:04:05Z", "utc")).toBe("2026-01-02 03:04:05Z");

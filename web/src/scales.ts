@@ -46,6 +46,30 @@ export function logarithmic(low: number, high: number): Scale {
   };
 }
 
+/** The ends of a logarithmic axis of curves, with a part of its length as room on both sides. Without values, or where they have no
+ *  logarithm, there are none. */
+export function logarithmicEnds(low: number | null, high: number | null, room = 0): [number, number] | [null, null] {
+  if (low === null || high === null || !(low > 0) || !(high >= low) || high === Infinity) return [null, null];
+  const k = high > low ? Math.pow(10, room * (Math.log10(high) - Math.log10(low))) : 2;
+  return [Math.max(Number.MIN_VALUE, low / k), Math.min(Number.MAX_VALUE, high * k)];
+}
+
+/** The ticks of a logarithmic axis: powers of ten, and between few of these more. */
+export function logarithmicTicks(low: number, high: number): number[] {
+  const a = Math.log10(low);
+  const b = Math.log10(high);
+  if (!(b - a >= 1)) return niceTicks(low, high, 5);
+  const factors = b - a <= 2.5 ? [1, 2, 5] : [1];
+  const each = Math.ceil((b - a) / 8); // every how many powers have a tick
+  const out: number[] = [];
+  for (let e = Math.floor(a / each) * each; e <= b; e += each)
+    for (const f of factors) {
+      const x = Number(`${f}e${e}`);
+      if (x >= low * (1 - 1e-9) && x <= high * (1 + 1e-9)) out.push(x);
+    }
+  return out;
+}
+
 /** A scale for the values: linear, or logarithmic where `may` allows it and the values are positive and lie far apart. */
 export function fitting(values: readonly number[], may = true): Scale {
   const finite = values.filter(Number.isFinite);

@@ -31,9 +31,14 @@ export function number(x: unknown): number | null {
 /** Texts are numbers where they are decimal: `0x10` is a word, as on the command line. */
 export const decimal = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
 
-/** A number with at most `digits` significant digits, without an exponent where people do not need one. */
+/** A whole number as it is, and any other with at most `digits` significant digits. */
 export function short(x: number | null | undefined, digits = 5): string {
   if (x === null || x === undefined) return "";
+  return Number.isSafeInteger(x) ? String(x) : rounded(x, digits);
+}
+
+/** A number with at most `digits` significant digits, without an exponent where people do not need one. */
+export function rounded(x: number, digits: number): string {
   if (Number.isNaN(x)) return "NaN";
   if (!Number.isFinite(x)) return x > 0 ? "∞" : "−∞";
   if (Number.isInteger(x) && Math.abs(x) < 1e9) return String(x);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { asked, elements, isTopic } from "./topics";
+import { asked, elements, experimentOf, isTopic } from "./topics";
 
 describe("topics of the stream", () => {
   test("are those that the server knows", () => {
@@ -15,6 +15,16 @@ describe("topics of the stream", () => {
     expect(all.slice(0, 2)).toEqual(["experiment/7", "logs/3"]);
     expect(asked([...many].reverse())).toEqual(asked(many));
   });
+  test("of what is seen come before the others, and experiments before all curves", () => {
+    const curves = (e: number) => Array.from({ length: 60 }, (_, i) => `series/${e}/training/m${i}`);
+    const all = asked([...curves(7), ...curves(12), "experiment/7", "experiment/12"], new Set(curves(12)));
+    expect(all.length).toBe(100);
+    expect(all).toEqual(expect.arrayContaining([...curves(12), "experiment/7", "experiment/12"]));
+    const experiments = Array.from({ length: 60 }, (_, i) => `experiment/${i + 1}`);
+    expect(asked([...experiments, ...curves(7)], new Set(curves(7)))).toEqual(expect.arrayContaining(experiments));
+  });
+  test("that are too long leave room for short ones", () => expect(asked([`series/7/training/${"a".repeat(13_000)}`, "series/7/training/b"])).toEqual(["series/7/training/b"]));
+  test("of curves have an experiment", () => expect(["series/7/training/a/b", "experiment/7", "cluster"].map(experimentOf)).toEqual(["experiment/7", "", ""]));
   test("fit into an address", () => {
     const long = Array.from({ length: 100 }, (_, i) => `series/7/training/${"ש".repeat(200)}${i}`);
     expect(encodeURIComponent(asked(long).join(",")).length).toBeLessThan(12_400);

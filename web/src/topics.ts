@@ -10,11 +10,25 @@ export const elements = (names: Iterable<string>): string => Array.from(names, e
 
 export const isTopic = (text: string): boolean => shape.test(text);
 
-/** The topics in a stable order, lists and logs before curves. Topics above the limits are left out. */
-export function asked(topics: Iterable<string>): string[] {
-  const rank = (t: string) => (t.startsWith("series/") ? 1 : 0);
+/** The topics of trials' curves begin with this. */
+const ofCurves = "series/";
+/** The topic of the experiment whose curve this topic is; "" for any other topic. */
+export const experimentOf = (topic: string): string => (topic.startsWith(ofCurves) ? `experiment/${topic.split("/")[1]!}` : "");
+
+/** The topics that a stream can have, in a stable order. Where there are more than the limits allow, experiments come before curves, and
+ *  what visible tabs want (`seen`) before the rest. */
+export function asked(topics: Iterable<string>, seen: ReadonlySet<string> = new Set()): string[] {
+  const rank = (t: string) => (t.startsWith(ofCurves) ? 4 : t.startsWith("experiment/") ? 2 : 0) + (seen.has(t) ? 0 : 1);
+  const inOrder = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
   const all = Array.from(new Set(topics)).filter(isTopic);
-  all.sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : a > b ? 1 : 0));
+  all.sort((a, b) => rank(a) - rank(b) || inOrder(a, b));
+  const found: string[] = [];
   let bytes = 0;
-  return all.slice(0, most).filter((t) => (bytes += encodeURIComponent(element(t)).length + 3) <= longest);
+  for (const t of all) {
+    const size = encodeURIComponent(element(t)).length + 3;
+    if (found.length === most || bytes + size > longest) continue;
+    bytes += size;
+    found.push(t);
+  }
+  return found.sort(inOrder); // a tab that is hidden or shown changes nothing where all have room
 }

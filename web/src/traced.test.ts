@@ -42,11 +42,11 @@ describe("curves by their own points", () => {
       { x: [0, 100], y: [50, 50] },
       { x: [], y: [] },
     ];
-    expect(nearest(all, same, same, 20, 22, 24)).toEqual({ curve: 0, x: 0, y: 0 });
-    expect(nearest(all, same, same, 80, 55, 24)).toEqual({ curve: 1, x: 100, y: 50 });
+    expect(nearest(all, same, same, 20, 22, 24)).toEqual({ curve: 0, point: 0, x: 0, y: 0 });
+    expect(nearest(all, same, same, 80, 55, 24)).toEqual({ curve: 1, point: 1, x: 100, y: 50 });
     expect(nearest(all, same, same, 20, 90, 24)).toBe(null);
-    expect(nearest([{ x: [10], y: [10] }], same, same, 13, 14, 24)).toEqual({ curve: 0, x: 10, y: 10 });
+    expect(nearest([{ x: [10], y: [10] }], same, same, 13, 14, 24)).toEqual({ curve: 0, point: 0, x: 10, y: 10 });
     expect(nearest([{ x: [0, 50, 100], y: [0, NaN, 0] }], same, same, 40, 0, 24)).toBe(null); // the place is in a gap
-    expect(nearest([{ x: [0, 50, 100], y: [0, NaN, 0] }], same, same, 10, 0, 24)).toEqual({ curve: 0, x: 0, y: 0 });
+    expect(nearest([{ x: [0, 50, 100], y: [0, NaN, 0] }], same, same, 10, 0, 24)).toEqual({ curve: 0, point: 0, x: 0, y: 0 });
   });
 });

@@ -75,10 +75,10 @@ export function trace(to: { moveTo(x: number, y: number): void; lineTo(x: number
   if (run === 1) lonely?.(x, y);
 }
 
-/** The curve that passes nearest to a place, above or below it, and the nearest point of that curve. null where none is within `reach`
+/** The curve that passes nearest to a place, above or below it, and the nearest point of that curve with its number. null where none is within `reach`
  *  pixels. */
-export function nearest(all: readonly Points[], px: Place, py: Place, x: number, y: number, reach: number): { curve: number; x: number; y: number } | null {
-  let best: { curve: number; x: number; y: number } | null = null;
+export function nearest(all: readonly Points[], px: Place, py: Place, x: number, y: number, reach: number): { curve: number; point: number; x: number; y: number } | null {
+  let best: { curve: number; point: number; x: number; y: number } | null = null;
   let least = reach;
   all.forEach((l, curve) => {
     // The first point that is not left of the place.
@@ -99,7 +99,7 @@ export function nearest(all: readonly Points[], px: Place, py: Place, x: number,
     const far = between ? Math.abs(a!.y + ((b!.y - a!.y) * (x - a!.x)) / (b!.x - a!.x) - y) : Math.hypot(near!.x - x, near!.y - y);
     if (far < least) {
       least = far;
-      best = { curve, x: near!.x, y: near!.y };
+      best = { curve, point: near === a ? low - 1 : low, x: near!.x, y: near!.y };
     }
   });
   return best;

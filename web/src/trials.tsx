@@ -5,7 +5,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { firstRows, stand } from "./asked";
 import { get, type MetricInfo, type Trial } from "./api";
 import type { Column } from "./grid";
-import { listen, returns } from "./live";
+import { isStale, listen, returns } from "./live";
 import { asked } from "./queries";
 import { pastAt } from "./router";
 import type { Row } from "./brush";
@@ -59,6 +59,7 @@ export function useTrials(experiment: number, wanted: string[], when: Promise<vo
     const stop = listen([`experiment/${experiment}`], (e) => {
       // The only sign of a deleted trial is that the number of trials falls.
       if (e.name === "experiment" && e.data.id === experiment && e.data.numTrials < (rows.peek()?.length ?? 0)) reread.current();
+      if (isStale(e, `experiment/${experiment}`)) reread.current();
       if (e.name !== "trial" || e.data.experimentId !== experiment) return;
       const one = withHp(e.data);
       fresh.set(one.id, one);

@@ -31,6 +31,19 @@ output_options as(output_format format) {
 
 } // namespace
 
+TEST(Output, TellsHyperparametersApart) {
+  const std::vector<column> hp = {{"HP", "h", show_as::compact}};
+  auto shown_of = [&](const char* rows) {
+    return *show_rows(value::parse(rows), hp, as(output_format::table));
+  };
+  EXPECT_EQ(
+    shown_of(R"([{"h": {"lr": 0.0123456, "seed": 1612660001}}, {"h": {"lr": 0.5, "seed": 1612660002}}])"),
+    "HP\nlr=0.01235 seed=1612660001\nlr=0.5 seed=1612660002\n");
+  EXPECT_EQ(
+    shown_of(R"([{"h": {"a": 0.1234567891}}, {"h": {"a": 0.1234567892}}, {"h": {"a": 0.1234567892}}, {}])"),
+    "HP\na=0.1234567891\na=0.1234567892\na=0.1234567892\n-\n");
+}
+
 TEST(Output, ShowsRowsInEachFormat) {
   EXPECT_EQ(*show_rows(rows, columns, as(output_format::table)),
             "ID  STATE      NAME       BEST  SINCE           HP\n"

@@ -386,7 +386,7 @@ function Trace(props: { name: string }) {
   return (
     <>
       <h3>Trace</h3>
-      <button type="button" disabled={running.value} onClick={() => void start()}>
+      <button type="button" aria-disabled={running.value} onClick={() => void (running.value || start())}>
         {running.value ? "Tracing for 10 s" : "Trace for 10 s"}
       </button>
       {rows.value.length > 0 && <pre tabIndex={0}>{clean(rows.value.join("\n"))}</pre>}

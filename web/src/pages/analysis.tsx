@@ -6,6 +6,7 @@ import { Files, saveBars } from "../figure";
 import { goals, isEven, several } from "../goals";
 import { Grid } from "../grid";
 import { hovered } from "../hover";
+import { pastTime } from "../past";
 import { params, pastAt, set } from "../router";
 import { clean, metricOf, nameOf, short } from "../text";
 import { addressed, between, dimension, full, passes, readBrushes, value, withBrushes, writeBrushes, type Brush } from "../brush";
@@ -55,7 +56,7 @@ export function Analysis(props: { of: Experiment }) {
   const dim = useMemo(() => new Map(Array.from(drawn).map((k) => [k, dimension(all, k, title(k), !k.startsWith("hp.") || !isEven(e, k.slice(3)))])), [all, Array.from(drawn).join("\n")]);
   const points = useMemo(() => bestSoFar(shown, smallerIsBetter(e)), [shown]);
   const onBrush = (axes: string[], fresh: (Brush | null)[]) => set({ brush: writeBrushes(withBrushes(brushes, axes, fresh)) });
-  const columns = useMemo(() => trialColumns(hps, metrics.value, goals(e), hps.length > 6 ? varying.slice(0, 6) : hps), [hps, metrics.value, varying.join("\n")]);
+  const columns = useMemo(() => trialColumns(hps, metrics.value, goals(e), hps.length > 6 ? varying.slice(0, 6) : hps), [hps, metrics.value, varying.join("\n"), pastTime.value]);
   if (now.value.state === "error" && !rows.value) return <Failed whole why={now.value.why} again={again} />;
   if (rows.value && all.length === 0) return <Empty>No trial yet.</Empty>;
   if (!rows.value) return null;

@@ -187,7 +187,7 @@ function Side(props: View) {
                   <th scope="row">{clean(k)}</th>
                   {facts.map((f, i) => (
                     <td key={i} class={JSON.stringify(f[k] ?? null) !== JSON.stringify(facts[trials.indexOf(base)]?.[k] ?? null) ? "changed" : ""}>
-                      {f[k] === undefined ? "—" : typeof f[k] === "number" ? short(f[k] as number, 6) : clean(worded(f[k]))}
+                      {clean(worded(f[k]))}
                     </td>
                   ))}
                 </tr>

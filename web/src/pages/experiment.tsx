@@ -7,9 +7,9 @@ import { Curves, MoreCurves } from "../curves";
 import { goals, mainMetric, several, wanted } from "../goals";
 import { Grid } from "../grid";
 import { useChanges } from "../changes";
-import { listen, returns } from "../live";
+import { isStale, listen, returns } from "../live";
 import { standing } from "../reasons";
-import { TimeSlider, UnknownMoment, useNoMoment } from "../past";
+import { pastTime, TimeSlider, UnknownMoment, useNoMoment } from "../past";
 import { go, params, pastAt, timed } from "../router";
 import { clean, flat, nameOf, number, short, span, state, worded } from "../text";
 import { namedMetrics, shownHparams, trialColumns, useHparams, useMetrics, useTrials, type Row } from "../trials";
@@ -85,6 +85,7 @@ function One(props: PageProps) {
   useEffect(() => {
     return listen([`experiment/${id}`], (e) => {
       if (e.name === "gone" && e.data.experiment === id && one.peek()) gone.value = true;
+      if (isStale(e, `experiment/${id}`)) again();
       if (e.name !== "experiment" || e.data.id !== id) return;
       const fresh = e.data;
       const old = one.peek();
@@ -271,7 +272,7 @@ function Overview(props: { of: Experiment }) {
             <p>
               <Link to={`/trials/${o.bestTrialId}`}>Trial {o.bestTrialId}</Link>: <bdi>{nameOf(e.searcherMetric)}</bdi> <strong>{short(number(o.bestMetric), 6)}</strong>
             </p>
-            <Facts rows={Object.entries(flat(o.bestTrial?.hparams ?? {})).map(([k, v]) => [k, typeof v === "number" ? short(v, 6) : worded(v)])} />
+            <Facts rows={Object.entries(flat(o.bestTrial?.hparams ?? {})).map(([k, v]) => [k, worded(v)])} />
             {measured.length > 0 && (
               <>
                 <h3>Its metrics</h3>
@@ -338,7 +339,7 @@ function Trials(props: { of: Experiment }) {
   const there = rows.value ?? (plain ? first.value : null);
   const hps = useHparams(there);
   const shown = shownHparams(hps, there).join("\n");
-  const columns = useMemo(() => trialColumns(hps, metrics.value, goals(e), shown.split("\n")), [hps, metrics.value, e.searcherMetric, shown]);
+  const columns = useMemo(() => trialColumns(hps, metrics.value, goals(e), shown.split("\n")), [hps, metrics.value, e.searcherMetric, shown, pastTime.value]);
   if (now.value.state === "error" && !rows.value) return <Failed whole why={now.value.why} again={again} />;
   return (
     <Grid<Row>
@@ -422,7 +423,7 @@ function Logs(props: { of: Experiment }) {
   const { rows } = useTrials(props.of.id, []);
   return (
     <>
-      <SearchLog where={`experiment=${props.of.id}`} wide onHit={(h) => go(`/trials/${h.trial}/logs?line=${h.line}`)} />
+      <SearchLog where={`experiment=${props.of.id}`} />
       <h2>Logs of its trials</h2>
       <ul class="columns">
         {(rows.value ?? []).map((t) => (

@@ -6,14 +6,17 @@ import { alive, steerable } from "../ended";
 import { goals } from "../goals";
 import { Grid, type Column } from "../grid";
 import { listen, returns } from "../live";
-import { go } from "../router";
+import { pastTime } from "../past";
+import { go, pastAt } from "../router";
 import { clean, number, span, state } from "../text";
 import { each, Empty, Failed, Progress, question, State, Time, useRead, useAtOnce } from "../ui";
 import { Spark, values } from "../spark";
 import type { GetExperimentsResponse } from "../api_types";
 
+/** The seconds that something took, or has taken so far: until now, or until the moment that is shown. */
 export function duration(e: { startTime: string; endTime?: string }): number {
-  return ((e.endTime ? Date.parse(e.endTime) : Date.now()) - Date.parse(e.startTime)) / 1000;
+  const until = e.endTime ? Date.parse(e.endTime) : pastAt.peek() > 0 ? pastTime.peek() : Date.now();
+  return (until - Date.parse(e.startTime)) / 1000;
 }
 
 const columns: Column<Experiment>[] = [

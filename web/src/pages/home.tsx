@@ -51,7 +51,7 @@ async function read(signal: AbortSignal): Promise<View> {
     failed,
     others,
     status,
-    waiting: open.flatMap((e, i) => (why[i] && (why[i].trials.waiting > 0 || why[i].trials.running === 0) ? [{ id: e.id, name: e.name, why: why[i] }] : [])),
+    waiting: open.flatMap((e, i) => (why[i] && (e.state === "STATE_PAUSED" || why[i].trials.waiting > 0 || why[i].trials.running === 0) ? [{ id: e.id, name: e.name, why: why[i] }] : [])),
   };
 }
 
@@ -95,7 +95,7 @@ function Begin() {
 
 function Overview(props: View) {
   const me = session.value?.user.username;
-  const running = props.all.filter((e) => !ended(e));
+  const running = props.all.filter((e) => !ended(e) && e.state !== "STATE_PAUSED"); // those that are paused stand below
   const mine = running.filter((e) => e.username === me);
   const failed = props.failed;
   const { total, used } = props.status.slots;

@@ -5,7 +5,7 @@ import { usePage } from "../page";
 import { ChooseExperiment } from "../experiment_choice";
 import { SearchLog } from "../log";
 import { listen } from "../live";
-import { go, params } from "../router";
+import { params } from "../router";
 import { clean } from "../text";
 import { CopyCommand, CopyLink, useRead } from "../ui";
 
@@ -36,7 +36,7 @@ export default function Logs() {
         <ChooseExperiment several />
       </label>
       {gone.length > 0 && <p class="hint">Not there: {clean(gone.join(", "))}.</p>}
-      <SearchLog where={of ? `experiment=${encodeURIComponent(known.join(","))}` : ""} waits={asked.length > 1 && now.value.state === "loading"} wide onHit={(h) => go(`/trials/${h.trial}/logs?line=${h.line}`)} />
+      <SearchLog where={of ? `experiment=${encodeURIComponent(known.join(","))}` : ""} waits={asked.length > 1 && now.value.state === "loading"} />
     </>
   );
 }

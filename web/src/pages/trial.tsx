@@ -9,7 +9,7 @@ import { Curves, MoreCurves } from "../curves";
 import { EventGrid } from "../events";
 import { mainMetric } from "../goals";
 import { Grid, type Column } from "../grid";
-import { listen, paused, returns } from "../live";
+import { isStale, listen, paused, returns } from "../live";
 import { Log } from "../log";
 import { Resources } from "../resources";
 import { restarts } from "../restarts";
@@ -18,7 +18,7 @@ import { params, set } from "../router";
 import { Structured } from "../structured";
 import { before, segments } from "../terminal";
 import { asCell, condition } from "../filter";
-import { clean, flat, number, short, span, state, worded } from "../text";
+import { clean, flat, number, span, state, worded } from "../text";
 import { useMetrics } from "../trials";
 import { drawn } from "../newest";
 import { stepNames, steps } from "../steps";
@@ -93,7 +93,7 @@ function One(props: PageProps) {
         if (e.data.numTrials < trials.current) get<GetTrialResponse>(`/api/v1/trials/${id}`).catch((why: unknown) => void (isUnknown(why) && (gone.value = true)));
         trials.current = e.data.numTrials;
       }
-      if (e.name !== "trial" || e.data.id !== id) return;
+      if (!isStale(e, `experiment/${v.trial.experimentId}`) && (e.name !== "trial" || e.data.id !== id)) return;
       due ??= setTimeout(() => ((due = undefined), again()), 500);
     });
     return () => {
@@ -237,7 +237,7 @@ function Overview(props: View) {
         <h2>Hyperparameters</h2>
         <Facts
           rows={Object.entries(flat(trial.hparams)).map(([k, v]) => {
-            const text = <bdi>{clean(typeof v === "number" ? short(v, 8) : worded(v))}</bdi>;
+            const text = <bdi>{clean(worded(v))}</bdi>;
             const cell = asCell(v);
             // No filter matches a value that is missing or not a number.
             if (cell === null || cell === "" || Number.isNaN(cell)) return [k, text];
