@@ -5,11 +5,20 @@ import { read, type Params } from "./address";
 import { answerTime, asked, axisOf, factOf, firstOf, lineOf, logQuery, parts, rangeOf, seriesPath, seriesQuery, withLines, type Query } from "./queries";
 import type { GetExperimentResponse, Session } from "./api_types";
 
+/** The newest fact that every answer to these requests includes, of those that have come; 0: none has. */
+let oldest = 0;
+const asking: Promise<unknown>[] = [];
 async function fetched(to: string): Promise<Response> {
-  const got = await fetch(to, { credentials: "same-origin", cache: "no-store", signal: AbortSignal.timeout(answerTime) });
+  const sent = fetch(to, { credentials: "same-origin", cache: "no-store", signal: AbortSignal.timeout(answerTime) });
+  asking.push(sent);
+  const got = await sent;
+  const sequence = Number(got.headers.get("Troupe-Sequence")) || 0;
+  if (sequence > 0) oldest = Math.min(oldest || sequence, sequence);
   if (!got.ok) throw new Error(String(got.status));
   return got;
 }
+/** Waits, at most 2 s, for the beginning of all answers, and gives the newest fact that each of them includes. */
+const included = (): Promise<number> => Promise.race([Promise.allSettled(asking), new Promise((go) => setTimeout(go, 2000))]).then(() => oldest);
 const answer = <T>(to: string): Promise<T> => fetched(to).then((got) => got.json() as Promise<T>);
 
 const coming = new Map<string, Promise<unknown>>();
@@ -167,5 +176,6 @@ export interface Ahead {
   firstRows: (to: string) => Promise<unknown[] | null>;
   stood: Promise<void>;
   stand: () => void;
+  included: () => Promise<number>;
 }
-(globalThis as unknown as { troupeAhead: Ahead }).troupeAhead = { who, begun, early, framed, firstRows, stood, stand };
+(globalThis as unknown as { troupeAhead: Ahead }).troupeAhead = { who, begun, early, framed, firstRows, stood, stand, included };

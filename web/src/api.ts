@@ -25,7 +25,7 @@ export const session = signal<Session | null | undefined>(undefined);
 /** Set when the session has ended while a page is open. The page then asks for the password in a dialog. */
 export const askAgain = signal(false);
 
-/** The newest fact that the first answer includes; all later answers include it too. */
+/** The newest fact that the first answer to the page's own code includes; what is asked for later includes it too. */
 export const firstSequence = signal(0);
 
 /** Tells the other tabs of this browser the id of the user who is signed in, or 0: they have the same cookie. */

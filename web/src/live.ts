@@ -2,7 +2,7 @@
 
 import { effect, signal } from "@preact/signals";
 import sharedUrl from "./live-worker.ts?sharedworker&url";
-import { stood } from "./asked";
+import { included, stood } from "./asked";
 import { askAgain, firstSequence, isOther, request, session, sessionIn, signedIn, signs, type Session } from "./api";
 import { experimentOf } from "./topics";
 import type { Experiment, LiveCluster, LiveGone, LiveHello, LiveLost, LivePoints, LogLine, TrialProgress } from "./api_types";
@@ -248,18 +248,21 @@ function tellTopics(): void {
   for (const l of listeners) l.topics.forEach((t) => all.add(t));
   for (const t of Array.from(all)) if (experimentOf(t) !== "") all.add(experimentOf(t)); // for curves that find no room in the stream
   if (all.size === 0) all.add("cluster"); // a page that follows nothing notices a lost connection too
-  const after = wire ? 0 : firstSequence.peek(); // what was read later, the stream has reported meanwhile
+  // The first answers, of which some came before the page's own code, may be older than what the stream of other tabs has reported.
+  const after = wire ? 0 : Math.min(ahead || Infinity, firstSequence.peek() || Infinity);
   wire ??= open();
-  wire.post({ kind: "topics", topics: Array.from(all), after, user: session.peek()!.user.id, hidden: document.hidden });
+  wire.post({ kind: "topics", topics: Array.from(all), after: Number.isFinite(after) ? after : 0, user: session.peek()!.user.id, hidden: document.hidden });
 }
 
 let telling = false;
+let ahead = 0;
 function soon(): void {
   if (telling) return;
   telling = true;
   // The worker may need a process of its own, so it is started when the page has shown its first content.
-  void stood.then(() => {
+  void Promise.all([included(), stood]).then(([read]) => {
     telling = false;
+    ahead = read;
     tellTopics();
   });
 }
