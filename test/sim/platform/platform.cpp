@@ -65,8 +65,6 @@ struct sandbox {
   int code = 0, signal = 0;
   enum class waits { nothing, report, checkpoint } waiting = waits::nothing;
   std::uint64_t sequence = 0;
-  mutable std::string pool;         ///< pool of its run, once that was read
-  mutable experiment_id experiment; ///< experiment of its trial, once that was read
   std::string process() const { return "p" + std::to_string(serial); }
   std::string uuid() const {
     char text[40];
@@ -1038,23 +1036,19 @@ private:
   /// sandboxes do not count, because their slots may be given away.
   void check_limits(const sandbox& x) {
     // Takes the pool from the placement, because the host may have moved since.
-    const auto pool_of = [this](const sandbox& one) -> const std::string& {
-      if (!one.pool.empty())
-        return one.pool;
+    const auto pool_of = [this](const sandbox& one) {
       std::vector<run_row> runs;
       if (const auto reads = this->reads(); reads && one.id.task.is_trial()) {
-        if (const auto row = reads->trial(one.id.trial())) {
+        if (const auto row = reads->trial(one.id.trial()))
           runs = row->runs;
-          one.experiment = row->experiment;
-        }
       } else if (reads) {
         if (const auto row = reads->other_task(one.id.task))
           runs = row->runs;
       }
       for (const auto& run : runs)
         if (run.run == one.id.run)
-          one.pool = run.pool;
-      return one.pool;
+          return run.pool;
+      return std::string();
     };
     const auto pool_name = pool_of(x);
     int pool = 0;
@@ -1063,13 +1057,18 @@ private:
     if (pool == int(plan_.pools.size()))
       return; // the master is away
     const auto& of = plan_.pools[std::size_t(pool)];
-    const auto search = x.experiment;
+    const auto search_of = [this](const sandbox& one) {
+      const auto row = journal_ && one.id.task.is_trial() ? journal_->reads()->trial(one.id.trial())
+                                                          : result<trial_row>(error{errc::not_found, ""});
+      return row ? row->experiment : experiment_id{};
+    };
+    const auto search = search_of(x);
     int in_pool = 0, of_search = 0;
     for (const auto& [serial, one] : sandboxes_) {
       if (one->dead || frozen(*one) || pool_of(*one) != pool_name)
         continue;
       in_pool += int(one->slots.size());
-      if (search && one->experiment == search)
+      if (search && search_of(*one) == search)
         of_search += int(one->slots.size());
     }
     for (const int most : {of.max_slots, of.quota})
