@@ -407,7 +407,8 @@ void experiment::set(const experiment_resumed& f) {
 std::optional<error> experiment::refuses(const experiment_event& ev) const {
   bool runs = state_ == experiment_state::active || state_ == experiment_state::paused;
   bool asks = std::holds_alternative<experiment_activate>(ev) || std::holds_alternative<experiment_pause>(ev);
-  if (runs || !asks)
+  bool sets = std::holds_alternative<experiment_set>(ev) && terminal(state_); // its end may not be stored yet
+  if ((runs || !asks) && !sets)
     return std::nullopt;
   return error{errc::conflict, "experiment " + to_string(spec_.id) + " is " + std::string(name(state_))};
 }

@@ -1065,7 +1065,8 @@ private:
     const auto search = search_of(x);
     int in_pool = 0, of_search = 0;
     for (const auto& [serial, one] : sandboxes_) {
-      if (one->dead || frozen(*one) || pool_of(*one) != pool_name)
+      // Who was given up with its actor may go on while its agent is away.
+      if (one->dead || frozen(*one) || abandoned_.contains(one->id.task) || pool_of(*one) != pool_name)
         continue;
       in_pool += int(one->slots.size());
       if (search && search_of(*one) == search)
@@ -1396,6 +1397,7 @@ private:
     std::sort(some.begin(), some.end());
     const auto& name = some[pick % some.size()];
     tasks_.hit(parse_task(name.substr(5)));
+    abandoned_.insert(parse_task(name.substr(5)));
     kill_again(name, int(child_restarts<int>::most) + 1);
   }
   void kill_again(const std::string& name, int times) {
@@ -1657,7 +1659,8 @@ private:
   int starts_to_lose_ = 0; ///< number of orders to start that still have to be lost
   bool over_ = false;
   std::map<experiment_id, int> most_slots_; ///< most slots that a search was ever allowed; missing: no limit
-  std::set<experiment_id> hears_nothing_;   ///< searches whose draws do not depend on time
+  std::set<task_id> abandoned_; ///< tasks whose actors have died more often than they are made again
+  std::set<experiment_id> hears_nothing_; ///< searches whose draws do not depend on time
   platform_outcome outcome_;
   time_point
     calm_at_{}; ///< by then every host that was away has come back, and the leases of lost ones are over

@@ -11,9 +11,9 @@ namespace troupe::sim {
 namespace {
 
 #ifdef __OPTIMIZE__
-constexpr std::uint64_t histories_of_a_shard = 250; // 2,000 in all
+constexpr std::uint64_t histories_of_a_shard = 2'500; // 20,000 in all
 #else
-constexpr std::uint64_t histories_of_a_shard = 100;
+constexpr std::uint64_t histories_of_a_shard = 250;
 #endif
 
 std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {

@@ -230,8 +230,10 @@ void task_users::check_end(std::size_t n, bool losses) const {
   const auto row = *reads->other_task(one.id);
   const auto shown =
     std::string(name(row.state)) + " with exit code " + std::to_string(row.exit_code) + ": " + row.why;
+  // The start order of one part was lost with its agent's process, and other parts had begun.
+  const bool in_part = wanted.slots > plan_.slots && row.why.find("start order") != std::string::npos;
   const bool lost =
-    row.state == task_state::error && (hit_.contains(one.id) || (losses && row.exit_code == -1));
+    row.state == task_state::error && (hit_.contains(one.id) || ((losses || in_part) && row.exit_code == -1));
   const bool worked = wanted.steps > 0 && row.exit_code == wanted.exit_code &&
                       row.state == (wanted.exit_code == 0 ? task_state::completed : task_state::error);
   const bool idle = wanted.idle > 0 && row.state == task_state::canceled && row.why.starts_with("idle for");

@@ -91,6 +91,19 @@ TEST(Experiment, EndsWithItsSearch) {
   });
 }
 
+TEST(Experiment, TakesNoOtherPriorityAtItsEnd) {
+  experiment e(spec);
+  EXPECT_EQ(show(e.resume(t0)), "ask(started)");
+  const experiment_set order{"ada", 40};
+  EXPECT_FALSE(e.refuses(order));
+  EXPECT_EQ(show(e.apply(over(), t0)), "stepped(started over) changed(COMPLETED) | report(COMPLETED)");
+  EXPECT_TRUE(terminal(e.state())) << "the fact may not be stored yet, so that others take it for active";
+  const auto no = e.refuses(order);
+  ASSERT_TRUE(no);
+  EXPECT_EQ(no->code, errc::conflict);
+  EXPECT_EQ(no->what, "experiment 1 is COMPLETED");
+}
+
 TEST(Experiment, WaitsForItsTrialsWhenTheSearchIsOverEarly) {
   play({
     {validated(1, 1), " | ask(validated)"},
