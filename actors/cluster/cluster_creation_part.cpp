@@ -81,6 +81,8 @@ result<cluster_creation::placed_config> cluster_creation::accepted(const Submiss
                                         config::secret_mask + "'"};
       }
     }
+  if (auto fine = check_no_mask(settings); !fine)
+    return fine.error();
   if (auto fine = check_constraints(settings, machine_.rules.constraints_of(workspace)); !fine)
     return fine.error();
   if (auto pool = config::pool_of_experiment(machine_.who.configuration(), settings);

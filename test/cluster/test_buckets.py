@@ -134,6 +134,9 @@ def test_a_policy_a_user_and_a_deletion_remove_files_from_a_bucket(cluster, buck
     assert not bucket.keys(f"{its[3]}/more/state") and bucket.keys(f"{its[3]}/weights")
     assert {fact["by"] for fact in cluster.facts("checkpoint_changed") if fact["uuid"] == its[3]} == {"admin"}, "who ordered it"
     assert cluster.gc_tasks()[-1]["by"] == "admin" and first["by"] == "", "the policy has removed the others"
+    warm = f"entrypoint: 'true'\nsearcher: {{name: single, metric: loss, source_checkpoint_uuid: {its[3]}}}\n"
+    code, refusal = cluster.call("/api/v1/experiments", {"config": warm})
+    assert code == 400 and "is partially deleted" in json.dumps(refusal), refusal
     cluster.det("checkpoint", "delete", its[1], "--yes")
     wait_for(lambda: 1 not in cluster.alive(named), 120)
     assert not bucket.keys(its[1]) and bucket.keys(its[2])
