@@ -55,7 +55,9 @@ def test_a_removal_tells_what_is_left(globs, left):
 
 
 def test_a_checkpoint_that_is_gone_is_no_fault():
-    assert checkpoint_gc.Removal(Manager(FILES), Gone).remove("v", ["**/*"]) == {}
+    removal = checkpoint_gc.Removal(Manager(FILES), Gone)
+    assert removal.remove("v", ["**/*"]) == {} and not removal.found
+    assert removal.remove("u", ["**/*"]) == {} and removal.found
 
 
 def test_a_server_that_keeps_a_file_is_a_fault():

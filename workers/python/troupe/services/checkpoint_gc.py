@@ -65,6 +65,7 @@ class Removal:
     def __init__(self, manager: Any, gone: type) -> None:
         self.manager = manager
         self.gone = gone
+        self.found = False  # whether anything was there of the checkpoint that was removed last
         self.begun: List[Tuple[str, Dict[str, int]]] = []  # the checkpoint that is being removed, and what was there of it; none or one
 
     def delete(self, uuid: str, globs: List[str]) -> Dict[str, int]:
@@ -77,6 +78,7 @@ class Removal:
         """Removes the files that match, and returns those that are left. A server may refuse single files without a fault of the client,
         so that the files are listed again; a removal without patterns is such a list. Another task may remove more at the same time."""
         there = self.delete(uuid, [])
+        self.found = bool(there)
         wanted = {path for path in there if goes(path, globs)}
         whole = not remaining({path: size for path, size in there.items() if path not in wanted})
         if not globs or not there or not (wanted or whole):
@@ -163,7 +165,8 @@ def main() -> int:
         for uuid in uuids:
             said[uuid] = removal.remove(uuid, globs)
             done += 1
-            say(f"Checkpoint {uuid}: {len(said[uuid])} files and folders are left" if said[uuid] else f"Checkpoint {uuid}: all files are gone")
+            state = f"{len(said[uuid])} files and folders are left" if said[uuid] else "all files are gone" if removal.found else "no file was there"
+            say(f"Checkpoint {uuid}: {state}")
             if len(said) >= told_together:
                 tell()
         if order.get("tensorboards"):
