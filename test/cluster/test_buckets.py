@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -168,6 +169,17 @@ def test_after_a_continuation_each_checkpoint_goes_from_the_bucket_that_it_was_s
     after = {row["uuid"] for row in cluster.checkpoints(id)} - before
     assert len(before) == 4 and len(after) == 4
     assert before <= bucket.checkpoints() and all(bucket.keys(uuid, of="elsewhere") for uuid in after)
+    order = {"checkpointUuids": sorted(before), "checkpointGlobs": ["more/**"]}
+    with ThreadPoolExecutor(4) as some:  # Removals of one checkpoint may overlap.
+        assert list(some.map(lambda _: cluster.call("/api/v1/checkpoints/rm", order)[0], range(4))) == [200] * 4
+
+    def ends():
+        tasks = {fact["entity"] for fact in cluster.gc_tasks()}
+        found = {fact["entity"]: fact["state"] for fact in cluster.facts("task_ended") if fact["entity"] in tasks}
+        return found if len(found) == len(tasks) else None
+    states = wait_for(ends, 240)
+    assert set(states.values()) == {"COMPLETED"}, [cluster.log_of(task[5:]) for task in states]
+    assert not any("/more/" in key and key.split("/")[1] in before for key in bucket.keys()) and before <= bucket.checkpoints()
     one = min(before)
     cluster.det("checkpoint", "delete", one, "--yes")
     wait_for(lambda: not bucket.keys(one), 120, what=lambda: cluster.log_of(cluster.gc_tasks()[-1]["entity"][5:]))
