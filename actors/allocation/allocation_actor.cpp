@@ -474,7 +474,7 @@ private:
     line.allocation = id_;
     line.stream = "troupe";
     line.level = x.why == end::invalid_hp ? "WARNING" : "ERROR";
-    line.text = people_name(launch_.experiment, id_.task) + " " +
+    line.text = (peers_.title.empty() ? people_name(launch_.experiment, id_.task) : peers_.title) + " " +
                 (x.why == end::failed && !x.unplaceable
                    ? "crashed: resources failed with non-zero exit code:  (" + x.detail + ")"
                    : "was terminated: " + x.detail);

@@ -6,6 +6,7 @@
 #include "model/config/cluster_config.hpp"
 #include "model/config/document.hpp"
 #include "model/config/experiment_config.hpp"
+#include "model/config/secrets.hpp"
 #include "searchers/searcher.hpp"
 
 #include <set>
@@ -104,6 +105,14 @@ result<void> finish(value& settings, const std::string& checkpoint_dir) {
 
 } // namespace
 
+result<void> check_no_mask(const value& settings) {
+  const auto place = config::masked_secret(settings);
+  if (place.empty())
+    return {};
+  return error{errc::invalid, place + ": '" + config::secret_mask +
+                                "' stands for a secret that nobody is shown\nhint: give the secret itself"};
+}
+
 result<value> continued_config(const value& before, const value& text, const std::string& checkpoint_dir,
                                const value& invariant) {
   constexpr auto file = "override config";
@@ -126,6 +135,9 @@ result<value> continued_config(const value& before, const value& text, const std
   auto both = config::merge_as("experiment", source, file, to_json(kept), "configuration of the experiment");
   if (!both.ok())
     return error{errc::invalid, config::render(both.faults.front(), source)};
+  config::restore_secrets(both.config, before); // who gives back what was shown changes no secret
+  if (auto fine = check_no_mask(both.config); !fine)
+    return fine.error();
   if (!invariant.is_null()) {
     both = config::merge_as("experiment", to_json(invariant), "config policies", to_json(both.config), file);
     if (!both.ok())

@@ -81,6 +81,9 @@ result<cluster_creation::placed_config> cluster_creation::accepted(const Submiss
                                         config::secret_mask + "'"};
       }
     }
+  if constexpr (requires { x.parent.value; }) // what only validates does not know the parent
+    if (auto fine = check_no_mask(settings); !fine)
+      return fine.error();
   if (auto fine = check_constraints(settings, machine_.rules.constraints_of(workspace)); !fine)
     return fine.error();
   if (auto pool = config::pool_of_experiment(machine_.who.configuration(), settings);

@@ -2,6 +2,7 @@
 
 #include "actors/catalogue/pool_bindings.hpp"
 #include "actors/catalogue/task_defaults.hpp"
+#include "actors/retention/bucket_order.hpp"
 #include "actors/shells/durable.hpp"
 #include "actors/shells/obey.hpp"
 #include "model/config/secrets.hpp"
@@ -143,13 +144,20 @@ void cluster_tasks::each_open(const std::function<void(task_id, const run_row&)>
 }
 
 /// The creation of a task that removes files of checkpoints, with what the task needs of its experiment: the
-/// environment that its trials had, and its storage, whose secrets no fact of the task holds.
+/// environment that its trials had, and the storage that it is about, whose secrets no fact of the task
+/// holds.
 result<task_created> cluster_tasks::with_experiment(task_created made) const {
   const auto of = made.details.is_object() ? made.details.value("experiment", value()) : value();
   auto row = peers_.reads->experiment({of.is_number_unsigned() ? of.get<std::uint64_t>() : 0});
   if (!row)
     return row.error();
-  const value& config = row->config;
+  value config = row->config;
+  if (const auto since = made.details.value(storage_of_continuation, value()); since.is_number_unsigned()) {
+    auto history = storage_history::of(*peers_.reads, *row);
+    if (!history)
+      return history.error();
+    config = history->config(since.get<std::uint32_t>());
+  }
   const auto part = [&](const char* key) {
     return config.is_object() ? config.value(key, value()) : value();
   };

@@ -15,6 +15,16 @@ constexpr int most_tries = 5;                ///< how often an append is repeate
 /// Who did it, for facts: empty where a task asks by itself.
 std::string user_of(const client_command& from) { return from.allocation.empty() ? from.user : ""; }
 
+/// The same for files of checkpoints, which a task may remove because a user has ordered it.
+std::string user_of_removal(const client_command& from, const storage::reader& reads) {
+  const auto task = parse_allocation(from.allocation).task;
+  if (task.kind() != task_kind::checkpoint_gc)
+    return user_of(from);
+  const auto row = reads.other_task(task);
+  const auto by = row && row->made.details.is_object() ? row->made.details.value("by", value()) : value();
+  return by.is_string() ? by.get<std::string>() : std::string();
+}
+
 } // namespace
 
 caf::result<command_result> cluster_trials::obey(client_command& x) {
@@ -57,7 +67,7 @@ caf::result<command_result> cluster_trials::on(const client_command& from,
     std::size_t left = 1;
     command_result worst = answered();
   };
-  const auto by = user_of(from);
+  const auto by = user_of_removal(from, *peers_.reads);
   auto all = std::make_shared<pending>();
   auto promise = self_->make_response_promise<command_result>();
   auto done = [all, promise](command_result& one) mutable {

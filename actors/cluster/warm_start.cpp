@@ -30,7 +30,10 @@ result<void> resolve_source(const storage::reader& reads, value& settings) {
     auto row = reads.checkpoint(uuid.get<std::string>());
     if (!row || row->state != checkpoint_state::completed)
       return error{errc::invalid, "searcher.source_checkpoint_uuid: checkpoint '" + uuid.get<std::string>() +
-                                    "' " + (row ? "is deleted" : "not found")};
+                                    "' " +
+                                    (!row                                      ? "not found"
+                                     : row->state == checkpoint_state::deleted ? "is deleted"
+                                                                               : "is partially deleted")};
   }
   return {};
 }

@@ -33,13 +33,16 @@ result<void> check(const bucket_order& of) {
 }
 
 value details_of(const bucket_order& of) {
-  return {{"experiment", of.experiment.value},
-          {"trial", of.trial ? value(of.trial.value) : value()},
-          {"cause", of.cause},
-          {"by", of.by},
-          {"checkpoints", of.checkpoints},
-          {"globs", of.globs},
-          {"tensorboards", of.tensorboards}};
+  value out{{"experiment", of.experiment.value},
+            {"trial", of.trial ? value(of.trial.value) : value()},
+            {"cause", of.cause},
+            {"by", of.by},
+            {"checkpoints", of.checkpoints},
+            {"globs", of.globs},
+            {"tensorboards", of.tensorboards}};
+  if (of.storage)
+    out[storage_of_continuation] = *of.storage;
+  return out;
 }
 
 bool covers(const value& details, const bucket_order& wanted) {

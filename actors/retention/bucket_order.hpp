@@ -3,6 +3,7 @@
 // task on an agent does (workers/python/troupe/services/checkpoint_gc.py). Pure; the shell is
 // bucket_removals_part.cpp.
 
+#include "actors/retention/storage_history.hpp"
 #include "model/rows.hpp"
 
 #include <string>
@@ -18,7 +19,8 @@ struct bucket_order {
   std::vector<std::string> checkpoints;
   /// Patterns of the files that are removed; all_files(): all of them; none: the files are only listed.
   std::vector<std::string> globs;
-  bool tensorboards = false; ///< whether the TensorBoard files of the experiment (or trial) go as well
+  bool tensorboards = false;   ///< whether the TensorBoard files of the experiment (or trial) go as well
+  storage_number storage = {}; ///< the storage of the experiment in which all of it is
 };
 
 /// The pattern by which Determined's client removes a whole checkpoint.
@@ -31,6 +33,9 @@ constexpr std::size_t most_of_one_task = 500;
 bucket_order first_part(bucket_order of);
 /// errc::invalid if the patterns are too long for a task.
 result<void> check(const bucket_order& of);
+
+/// In these fields: the storage_number; absent where it is the storage of now.
+constexpr const char* storage_of_continuation = "storage_of_continuation";
 
 /// The order as the fields `details` of the task's creation.
 value details_of(const bucket_order& of);

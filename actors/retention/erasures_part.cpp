@@ -104,14 +104,21 @@ result<void> erasures::erase_experiment(const erase_stored& x, const work_ptr& w
                                           : collected_by::deletion;
   auto order = tasks_.order_of(*experiment, cause, x.by);
   order.trial = x.trial;
-  auto far = in_bucket(order, *experiment, *trials);
+  auto history = storage_history::of(*peers_.reads, *experiment);
+  if (!history)
+    return history.error();
+  auto far = in_buckets(order, *history, *trials);
   if (!far)
     return far.error();
-  if (!far->checkpoints.empty())
-    return empty_bucket(x, std::move(*far), work);
-  if (x.tensorboards_only && !retention_of(experiment->config).deletes_here && !work->boards_ordered) {
+  if (!far->empty())
+    return empty_buckets(x, std::move(*far), work);
+  if (x.tensorboards_only && !work->boards_ordered) {
     work->boards_ordered = true;
-    buckets_.order(std::move(*far), going_on(x, work));
+    std::vector<bucket_order> boards;
+    for (const auto& storage : history->buckets())
+      boards.push_back(
+        {order.experiment, order.trial, order.cause, order.by, {}, all_files(), true, storage});
+    order_boards(x, std::move(boards), work);
     return {};
   }
   auto pieces = pieces_of(order, *experiment, *trials);
@@ -140,38 +147,68 @@ result<void> erasures::erase_experiment(const erase_stored& x, const work_ptr& w
   return {};
 }
 
-/// What lies in the experiment's bucket of what the order names; without checkpoints if nothing does.
-/// TensorBoard files are removed with the last checkpoints, by the same client.
-result<bucket_order> erasures::in_bucket(const checkpoint_files_removed& order,
-                                         const experiment_row& experiment,
-                                         const std::vector<trial_row>& trials) const {
-  bucket_order out{experiment.id, order.trial, order.cause, order.by, {}, all_files(), true};
-  const auto policy = retention_of(experiment.config);
-  if (policy.deletes_here || order.cause == collected_by::tensorboards || tasks_.is_open(order))
-    return out;
+/// What lies in the experiment's buckets of what the order names, one order for each storage. TensorBoard
+/// files are removed with the last checkpoints of their storage, by the same client.
+result<std::vector<bucket_order>> erasures::in_buckets(const checkpoint_files_removed& order,
+                                                       storage_history& history,
+                                                       const std::vector<trial_row>& trials) const {
+  std::map<storage_number, bucket_order> far;
+  if (history.buckets().empty() || order.cause == collected_by::tensorboards || tasks_.is_open(order))
+    return std::vector<bucket_order>();
   for (const auto& trial : trials) {
     if (order.trial && trial.id != order.trial)
       continue;
     auto saved = peers_.reads->checkpoints(trial.id);
     if (!saved)
       return saved.error();
-    for (const auto& row : *saved)
-      if (row.state != checkpoint_state::deleted && removable(row.saved) && !is_there(whole(row.saved)))
-        out.checkpoints.push_back(row.saved.uuid);
+    for (const auto& row : *saved) {
+      if (row.state == checkpoint_state::deleted || !removable(row.saved))
+        continue;
+      const auto storage = history.of_checkpoint(*peers_.reads, row);
+      if (!storage)
+        return storage.error();
+      if (history.deletes_here(*storage) || is_there(whole(row.saved)))
+        continue;
+      bucket_order fresh{order.experiment, order.trial, order.cause, order.by, {},
+                         all_files(),      true,        *storage};
+      far.try_emplace(*storage, std::move(fresh)).first->second.checkpoints.push_back(row.saved.uuid);
+    }
   }
+  std::vector<bucket_order> out;
+  for (auto& [storage, one] : far)
+    out.push_back(std::move(one));
   return out;
 }
 
-/// Waits until a task has removed what lies in the bucket, and goes on with the rest. Each task has to have
-/// removed some checkpoints, so that this ends.
-result<void> erasures::empty_bucket(const erase_stored& x, bucket_order order, const work_ptr& work) {
-  const auto count = order.checkpoints.size();
+/// Orders the tasks that remove TensorBoard files from buckets, one after the other, and goes on.
+void erasures::order_boards(const erase_stored& x, std::vector<bucket_order> orders, const work_ptr& work) {
+  const auto then = going_on(x, work);
+  if (orders.empty())
+    return then({});
+  auto next = std::move(orders.back());
+  orders.pop_back();
+  buckets_.order(std::move(next),
+                 [this, x, orders = std::move(orders), work, then](const result<void>& done) {
+                   if (done)
+                     order_boards(x, orders, work);
+                   else
+                     then(done);
+                 });
+}
+
+/// Waits until a task has removed what lies in the first of the buckets, and goes on with the rest. Each task
+/// has to have removed some checkpoints, so that this ends.
+result<void> erasures::empty_buckets(const erase_stored& x, std::vector<bucket_order> orders,
+                                     const work_ptr& work) {
+  std::size_t count = 0;
+  for (const auto& one : orders)
+    count += one.checkpoints.size();
   if (work->in_bucket && count >= *work->in_bucket)
-    return error{errc::io, "checkpoint " + order.checkpoints.front() +
+    return error{errc::io, "checkpoint " + orders.front().checkpoints.front() +
                              " is in the bucket still, although a task has removed it"};
   work->in_bucket = count;
   const auto then = going_on(x, work);
-  buckets_.remove(std::move(order), then, then);
+  buckets_.remove(std::move(orders.front()), then, then);
   return {};
 }
 
@@ -216,9 +253,9 @@ result<std::vector<removal_piece>> erasures::pieces_of(const checkpoint_files_re
         folders.insert(folder_of_store(place_of(row.saved).store));
   }
   if (order.cause == collected_by::deletion || order.cause == collected_by::trial) {
-    auto policy = retention_of(experiment.config);
-    // Before a collection began, all was found here. Since then files of it may have been removed.
-    policy.deletes_here = policy.deletes_here || tasks_.is_open(order);
+    auto history = storage_history::of(*peers_.reads, experiment);
+    if (!history)
+      return history.error();
     for (const auto& trial : trials) {
       if (order.trial && trial.id != order.trial)
         continue;
@@ -228,7 +265,12 @@ result<std::vector<removal_piece>> erasures::pieces_of(const checkpoint_files_re
       for (const auto& row : *saved) {
         if (row.state == checkpoint_state::deleted)
           continue;
-        if (!can_delete(row.saved, policy) || out_of_sight(row.saved, peers_.checkpoint_dir))
+        const auto storage = history->of_checkpoint(*peers_.reads, row);
+        if (!storage)
+          return storage.error();
+        // Before a collection began, all was found here. Since then files of it may have been removed.
+        const bool here = history->deletes_here(*storage) || tasks_.is_open(order);
+        if (!can_delete(row.saved, here) || out_of_sight(row.saved, peers_.checkpoint_dir))
           return cannot_delete(row.saved);
         if (auto piece = whole(row.saved); is_there(piece))
           out.push_back(std::move(piece));
@@ -374,26 +416,33 @@ void erasures::carry_out_next(const work_ptr& work) {
 /// erased that are noted as removed and still exist. The tasks that will erase them are begun here, so that a
 /// master that ends in between leaves nothing half done.
 result<void> erasures::look_at_checkpoints(const erase_stored& x, const work_ptr& work) {
-  std::map<experiment_id, std::vector<std::string>> going, far;
-  std::map<experiment_id, retention_policy> policies;
+  std::map<experiment_id, std::vector<std::string>> going;
+  std::map<std::pair<experiment_id, storage_number>, std::vector<std::string>> far;
+  std::map<experiment_id, storage_history> histories;
   for (const auto& uuid : x.checkpoints) {
     auto row = peers_.reads->checkpoint(uuid);
     if (!row)
       return row.error();
     if (row->state == checkpoint_state::deleted)
       continue; // no file is left that could be removed or listed again
-    auto policy = policies.find(row->experiment);
-    if (policy == policies.end()) {
+    auto history = histories.find(row->experiment);
+    if (history == histories.end()) {
       auto experiment = peers_.reads->experiment(row->experiment);
       if (!experiment)
         return experiment.error();
-      policy = policies.emplace(row->experiment, retention_of(experiment->config)).first;
+      auto known = storage_history::of(*peers_.reads, *experiment);
+      if (!known)
+        return known.error();
+      history = histories.emplace(row->experiment, std::move(*known)).first;
     }
-    if (!removable(row->saved) ||
-        (policy->second.deletes_here && !x.refresh && out_of_sight(row->saved, peers_.checkpoint_dir)))
+    const auto storage = history->second.of_checkpoint(*peers_.reads, *row);
+    if (!storage)
+      return storage.error();
+    const bool here = history->second.deletes_here(*storage);
+    if (!removable(row->saved) || (here && !x.refresh && out_of_sight(row->saved, peers_.checkpoint_dir)))
       return cannot_delete(row->saved);
-    if (!can_delete(row->saved, policy->second)) {
-      far[row->experiment].push_back(uuid);
+    if (!can_delete(row->saved, here)) {
+      far[{row->experiment, *storage}].push_back(uuid);
       continue;
     }
     auto& left = work->done.left[uuid];
@@ -415,8 +464,8 @@ result<void> erasures::look_at_checkpoints(const erase_stored& x, const work_ptr
   }
   std::vector<bucket_order> orders;
   const auto globs = x.globs.empty() && !x.refresh ? all_files() : x.globs;
-  for (auto& [id, uuids] : far)
-    orders.push_back({id, {}, collected_by::request, x.by, std::move(uuids), globs, false});
+  for (auto& [of, uuids] : far)
+    orders.push_back({of.first, {}, collected_by::request, x.by, std::move(uuids), globs, false, of.second});
   order_next(std::move(orders), work);
   return {};
 }

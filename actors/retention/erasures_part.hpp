@@ -34,7 +34,7 @@ private:
     std::vector<removal_piece> pieces;
     std::size_t removed = 0; ///< number of `pieces` that are removed or being removed
     std::string why;         ///< reason of the first failure
-    /// Number of checkpoints in a bucket at the last look; none: nobody looked yet.
+    /// Number of checkpoints in buckets at the last look; none: nobody looked yet.
     std::optional<std::size_t> in_bucket;
     bool boards_ordered = false; ///< whether a task removes the TensorBoard files in the bucket
     /// Writes that are not finished: the end of the last task, and the rows.
@@ -43,10 +43,12 @@ private:
   using work_ptr = std::shared_ptr<erasing>;
 
   result<void> erase_experiment(const erase_stored& x, const work_ptr& work);
-  result<bucket_order> in_bucket(const checkpoint_files_removed& order, const experiment_row& experiment,
-                                 const std::vector<trial_row>& trials) const;
+  result<std::vector<bucket_order>> in_buckets(const checkpoint_files_removed& order,
+                                               storage_history& history,
+                                               const std::vector<trial_row>& trials) const;
+  void order_boards(const erase_stored& x, std::vector<bucket_order> orders, const work_ptr& work);
   bucket_removals::done_callback going_on(const erase_stored& x, const work_ptr& work);
-  result<void> empty_bucket(const erase_stored& x, bucket_order order, const work_ptr& work);
+  result<void> empty_buckets(const erase_stored& x, std::vector<bucket_order> orders, const work_ptr& work);
   result<std::vector<removal_piece>> pieces_of(const checkpoint_files_removed& order) const;
   result<std::vector<removal_piece>> pieces_of(const checkpoint_files_removed& order,
                                                const experiment_row& experiment,

@@ -71,8 +71,8 @@ bool is_there(const removal_piece& piece) {
   return !there || *there;
 }
 
-bool can_delete(const checkpoint& saved, const retention_policy& policy) {
-  return removable(saved) && (policy.deletes_here || is_there(whole(saved)));
+bool can_delete(const checkpoint& saved, bool deletes_here) {
+  return removable(saved) && (deletes_here || is_there(whole(saved)));
 }
 
 bool out_of_sight(const checkpoint& saved, const std::string& own) {

@@ -25,9 +25,9 @@ removal_piece whole(const checkpoint& saved);
 /// Whether something is stored there. Also true if the store cannot be asked: the removal then reports the
 /// reason.
 bool is_there(const removal_piece& piece);
-/// Whether the files of a checkpoint can be removed from here. Where its experiment's storage is a bucket,
+/// Whether the files of a checkpoint can be removed from here. Where its storage is a bucket,
 /// these are only those that the package `troupe` put into the cluster's own folder.
-bool can_delete(const checkpoint& saved, const retention_policy& policy);
+bool can_delete(const checkpoint& saved, bool deletes_here);
 /// Whether the folder of the checkpoint's store does not exist on the master's host, as where a shared
 /// filesystem is mounted on the agents only. `own`: the cluster's own folder, which is never out of sight.
 bool out_of_sight(const checkpoint& saved, const std::string& own);

@@ -89,8 +89,9 @@ private:
     std::map<trial_id, std::vector<checkpoint>> of_trials; ///< superfluous checkpoints
     /// What an earlier sweep noted as removed and left on the disk.
     std::vector<removal_piece> left_over;
-    std::vector<std::string> in_bucket; ///< superfluous checkpoints that a task on an agent has to remove
-    task_id task;                       ///< the collection's task, once it is begun
+    /// Superfluous checkpoints that tasks on agents have to remove, by the storage that they are in.
+    std::map<storage_number, std::vector<std::string>> in_bucket;
+    task_id task; ///< the collection's task, once it is begun
   };
 
   void step(const sweeps_event& ev) {
@@ -166,16 +167,23 @@ private:
   /// removed some checkpoints; what the tasks could not remove stays, and their logs have the reason. Where
   /// no task can be created, the sweep waits as it does where storage cannot be read.
   bool removes_from_bucket(const plan_sweep& x, const doomed& planned) {
-    const auto count = planned.in_bucket.size();
-    const auto before = left_in_bucket_.find(x.id);
-    if (count == 0 || (before != left_in_bucket_.end() && count >= before->second))
-      return false;
-    left_in_bucket_[x.id] = count;
+    for (const auto& [storage, uuids] : planned.in_bucket) {
+      const auto [before, fresh] = left_in_bucket_[x.id].try_emplace(storage, uuids.size());
+      if (!fresh && uuids.size() >= before->second)
+        continue;
+      before->second = uuids.size();
+      remove_from_bucket(x, storage, uuids);
+      return true;
+    }
+    return false;
+  }
+  void remove_from_bucket(const plan_sweep& x, storage_number storage,
+                          const std::vector<std::string>& uuids) {
     buckets_->remove(
-      {x.id, {}, collected_by::policy, {}, planned.in_bucket, all_files(), false},
-      [this, x](const result<void>& done) {
+      {x.id, {}, collected_by::policy, {}, uuids, all_files(), false, storage},
+      [this, x, storage](const result<void>& done) {
         if (!done)
-          left_in_bucket_[x.id] = 0;
+          left_in_bucket_[x.id][storage] = 0;
         run(x);
       },
       [this, x](const result<void>& refused) {
@@ -188,7 +196,6 @@ private:
         }
         step(sweep_unplanned{x.id});
       });
-    return true;
   }
   void run(const begin_collection& x) {
     collections_->begin(collections_->order_of(x.id, collected_by::policy, {}),
@@ -281,14 +288,20 @@ private:
     auto held = held_checkpoints(*peers_.reads, unwanted);
     if (!held)
       return held.error();
+    auto history = storage_history::of(*peers_.reads, *experiment);
+    if (!history)
+      return history.error();
     for (const auto& uuid : unwanted) {
       if (held->contains(uuid))
         continue;
       auto& row = rows.at(uuid);
       if (out_of_sight(row.saved, peers_.checkpoint_dir))
         continue; // it stays, as nobody can tell whether its files are gone
-      if (!policy.deletes_here && removable(row.saved) && !is_there(whole(row.saved)))
-        out.in_bucket.push_back(uuid);
+      const auto storage = history->of_checkpoint(*peers_.reads, row);
+      if (!storage)
+        return storage.error();
+      if (!history->deletes_here(*storage) && removable(row.saved) && !is_there(whole(row.saved)))
+        out.in_bucket[*storage].push_back(uuid);
       else
         out.of_trials[row.trial].push_back(std::move(row.saved));
     }
@@ -321,8 +334,8 @@ private:
   std::optional<erasures> erasures_;
   std::optional<expired_logs> logs_;
   std::map<experiment_id, doomed> doomed_; ///< what the sweeps at work remove
-  /// Checkpoints in a bucket when a sweep at work looked last; 0: a task has failed to remove them.
-  std::map<experiment_id, std::size_t> left_in_bucket_;
+  /// Checkpoints in each storage when a sweep at work looked last; 0: a task has failed to remove them.
+  std::map<experiment_id, std::map<storage_number, std::size_t>> left_in_bucket_;
   std::map<experiment_id, std::string> refused_; ///< why no task could be created, as told last
   std::optional<time_point> armed_;
 };

@@ -395,8 +395,11 @@ private:
     }
     for (const auto& e : entries_of(root_.find("storage")))
       if (const auto* credentials = e.what.find("credentials"))
-        out_.warn(credentials->at, "storage." + e.key + ".credentials",
-                  "has no effect yet: tasks take the bucket's credentials from their environment");
+        out_.warn(
+          credentials->at, "storage." + e.key + ".credentials",
+          "has no effect: nothing reads the file; tasks take the bucket's credentials from "
+          "cluster.task_container_defaults.environment_variables, or from checkpoint_storage of their "
+          "configuration or their workspace");
   }
 
   const node& root_;

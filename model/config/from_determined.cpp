@@ -56,14 +56,15 @@ constexpr idle_key idle_keys[] = {
   {"resource_pools.agent_reattach_enabled", "tasks always outlive their agent"},
   {"resource_pools.provider", "elastic pools run commands of yours: see configs/providers/"},
   {"checkpoint_storage.access_key",
-   "put the credentials into a file and name it in `storage.credentials.file`"},
+   "tasks take it from `cluster.task_container_defaults.environment_variables` (AWS_ACCESS_KEY_ID), or from "
+   "`checkpoint_storage` of the experiment or its workspace"},
   {"checkpoint_storage.secret_key",
-   "put the credentials into a file and name it in `storage.credentials.file`"},
+   "tasks take it from `cluster.task_container_defaults.environment_variables` (AWS_SECRET_ACCESS_KEY), or "
+   "from `checkpoint_storage` of the experiment or its workspace"},
   {"checkpoint_storage.connection_string",
-   "put the credentials into a file and name it in `storage.credentials.file`"},
-  {"checkpoint_storage.credential",
-   "put the credentials into a file and name it in `storage.credentials.file`"},
-  {"checkpoint_storage.account_url", "put it into the file of the credentials"},
+   "put it into `checkpoint_storage` of the experiment or its workspace"},
+  {"checkpoint_storage.credential", "put it into `checkpoint_storage` of the experiment or its workspace"},
+  {"checkpoint_storage.account_url", "put it into `checkpoint_storage` of the experiment or its workspace"},
   {"checkpoint_storage.propagation", "nothing is mounted"},
 };
 

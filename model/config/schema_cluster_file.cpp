@@ -120,13 +120,16 @@ shape& storage(schema_table& t, shape_ref path) {
      like(unset("bucket", text(t), "Bucket, for s3 and gcs; container, for azure."), "models"),
      like(unset("prefix", text(t), "Text put before the name of every object."), "lab"),
      like(unset("endpoint", text(t), "Address of the service, for s3."), "https://s3.example.org"),
-     like(unset("credentials",
-                &map_with(t, "Credentials that read and write the bucket.",
-                          {like(unset("file", path,
-                                      "File with the credentials; read where they are used, never stored."),
-                                "secrets/s3")}),
-                "Credentials that read and write the bucket."),
-          "{ file: secrets/s3 }")});
+     like(
+       unset("credentials",
+             &map_with(t, "Has no effect: credentials of a bucket.",
+                       {like(unset("file", path,
+                                   "Has no effect: nothing reads it. Tasks take the credentials from their "
+                                   "environment variables, or from checkpoint_storage of their "
+                                   "configuration or their workspace."),
+                             "secrets/s3")}),
+             "Has no effect: credentials of a bucket."),
+       "{ file: secrets/s3 }")});
 }
 
 shape& quota(schema_table& t) {

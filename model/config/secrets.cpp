@@ -164,6 +164,28 @@ void restore_secrets(value& config, const value& from) {
   });
 }
 
+std::string masked_secret(value config) {
+  std::vector<std::pair<const value*, std::string>> masks;
+  const std::function<void(value&, const std::string&)> walk = [&](value& x, const std::string& at) {
+    if (x.is_object())
+      for (auto& [key, part] : x.items())
+        walk(part, at.empty() ? key : at + "." + key);
+    else if (x.is_array())
+      for (std::size_t i = 0; i < x.size(); ++i)
+        walk(x[i], at + "[" + std::to_string(i) + "]");
+    else if (x == secret_mask)
+      masks.emplace_back(&x, at);
+  };
+  walk(config, {});
+  std::string found;
+  each_secret(config, [&](value& secret) {
+    for (const auto& [at, place] : masks)
+      if (at == &secret && found.empty())
+        found = place;
+  });
+  return found;
+}
+
 bool restore_open_secrets(value& config, const value& from, const value& anybody) {
   auto closed = config, open = config;
   restore_secrets(closed, from);

@@ -28,6 +28,8 @@ void restore_secrets(value& config, const value& from);
 /// Does the same for a user who may not know the secrets of `from`: only where `anybody`, a configuration
 /// that every user may read, has the same secrets. Otherwise returns false and leaves `config` as it was.
 bool restore_open_secrets(value& config, const value& from, const value& anybody);
+/// The place of a secret for which the mask stands, such as "checkpoint_storage.secret_key"; empty: of none.
+std::string masked_secret(value config);
 /// Does restore_secrets for a section `checkpoint_storage`.
 void restore_storage_secrets(value& storage, const value& from);
 /// Calls `found` with each secret in a section `checkpoint_storage`; an address with a login is one.

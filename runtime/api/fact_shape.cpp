@@ -323,11 +323,13 @@ value fact_fields(const trial_ended& x) {
   return {{"state", troupe::name(x.state)}, {"why", x.why}, {"exitReason", x.exit_reason}};
 }
 value fact_fields(const task_created& x) {
+  // What removes files of checkpoints runs for their owner; somebody else may have ordered it, or the policy.
+  const bool collects = x.id.kind() == task_kind::checkpoint_gc && x.details.is_object();
   return {{"id", to_string(x.id)},
           {"kind", troupe::name(x.id.kind())},
           {"name", x.name},
           {"owner", x.owner},
-          {"by", x.owner},
+          {"by", collects ? x.details.value("by", value(x.owner)) : value(x.owner)},
           {"workspace", x.workspace.value},
           {"context", x.context},
           {"pool", x.pool},

@@ -385,6 +385,8 @@ void bulk_retain(const call_ptr& c, const reply& back) {
   fields f{*body};
   f.need("numDays");
   const auto days = f.number("numDays");
+  if (days < -1 || days > 32767)
+    f.fault("numDays", "has to be -1 (for ever) to 32767");
   if (f.bad())
     return back(failure(*f.bad()));
   on_each(c, back, [&](const experiment_row& row) -> result<commands::log_retain> {

@@ -108,6 +108,19 @@ void set_metadata(const call_ptr& c, const reply& back) {
 
 // ---- trials that use a checkpoint
 
+result<void> check_version(const call& c, model_id model, std::uint64_t number) {
+  auto versions = c.parts->storage->model_versions();
+  if (!versions)
+    return versions.error();
+  const bool known = std::any_of(versions->begin(), versions->end(), [&](const auto& one) {
+    return one.model == model && one.version == number;
+  });
+  if (known)
+    return {};
+  return error{errc::not_found,
+               "version " + std::to_string(number) + " of model " + to_string(model) + " not found"};
+}
+
 void declare_source(const call_ptr& c, const reply& back) {
   auto body = parse_object(c->body);
   if (!body)
@@ -133,6 +146,9 @@ void declare_source(const call_ptr& c, const reply& back) {
     return back(failure({errc::not_found, "trial '" + to_string(with.trial) + "' not found"}));
   if (auto row = checkpoint_with(*c, with.checkpoint); !row)
     return back(failure(row.error()));
+  if (with.version)
+    if (auto fine = check_version(*c, with.model, with.version); !fine)
+      return back(failure(fine.error()));
   const auto answer = value{{"trialId", with.trial.value}, {"checkpointUuid", with.checkpoint}};
   command(c, back, std::move(with), [answer](value) -> result<value> { return answer; });
 }
@@ -193,14 +209,21 @@ result<value> metrics_of_version(const call& c) {
 
 // ---- how long logs are kept
 
+std::int64_t days_in(fields& f) {
+  f.need("numDays");
+  const auto days = f.number("numDays");
+  if (days < -1 || days > 32767)
+    f.fault("numDays", "has to be -1 (for ever) to 32767");
+  return days;
+}
+
 void retain_experiment(const call_ptr& c, const reply& back) {
   auto row = named_experiment(*c);
   auto body = parse_object(c->body);
   if (!row || !body)
     return back(failure(row ? body.error() : row.error()));
   fields f{*body};
-  f.need("numDays");
-  commands::log_retain with{row->id, {}, f.number("numDays")};
+  commands::log_retain with{row->id, {}, days_in(f)};
   if (f.bad())
     return back(failure(*f.bad()));
   command(c, back, std::move(with));
@@ -212,8 +235,7 @@ void retain_trial(const call_ptr& c, const reply& back) {
   if (!row || !body)
     return back(failure(row ? body.error() : row.error()));
   fields f{*body};
-  f.need("numDays");
-  commands::log_retain with{row->experiment, row->id, f.number("numDays")};
+  commands::log_retain with{row->experiment, row->id, days_in(f)};
   if (f.bad())
     return back(failure(*f.bad()));
   command(c, back, std::move(with));

@@ -204,7 +204,7 @@ result<void> update_subscription::subscribe(const std::string& message, const up
   };
   const auto sync = part(body, "sync_id");
   if (!sync.is_string() || sync.get_ref<const std::string&>().size() > 1000)
-    return error{errc::invalid, "sync_id: has to be a text"};
+    return error{errc::invalid, "sync_id: has to be a text of at most 1000 bytes"};
   for (const auto& [key, unused] : body.items())
     if (key != "sync_id" && key != "known" && key != "subscribe")
       return error{errc::invalid, "'" + key.substr(0, 50) + "' is not a part of a message"};

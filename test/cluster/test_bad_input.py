@@ -275,7 +275,7 @@ def numbers(of):
         yield f"continue of {what}", "POST", "/api/v1/experiments/continue", {"id": value}, (400, 404), ""
         yield f"ids {what}", "POST", f"/api/v1/projects/{of['project']}/experiments/kill", {"projectId": of["project"], "experimentIds": [value]}, (400, 200), ""
         yield f"runs {what}", "POST", "/api/v1/runs/kill", {"projectId": of["project"], "runIds": [value]}, (400, 200), ""
-        yield f"days {what}", "PUT", f"/api/v1/experiments/{of['paused']}/retain_logs", {"experimentId": of["paused"], "numDays": {"-1": -2}.get(what, value)}, 400, ""
+        yield f"days {what}", "PUT", f"/api/v1/experiments/{of['paused']}/retain_logs", {"experimentId": of["paused"], "numDays": {"-1": -2}.get(what, value)}, 400, "numDays"
     for flag, path in (("archived=maybe", "experiments"), ("archived=2", "workspaces/1/projects"), ("active=-", "users"), ("follow=yes", f"trials/1/logs")):
         yield flag, "GET", f"/api/v1/{path}?{flag}", None, 400, "has to be true or false"
     many = list(range(1000, 101000))

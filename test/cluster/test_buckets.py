@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -132,6 +133,11 @@ def test_a_policy_a_user_and_a_deletion_remove_files_from_a_bucket(cluster, buck
     cluster.det("checkpoint", "rm", its[3], "--glob", "more/*", "--yes")
     wait_for(lambda: cluster.alive(named)[3] == "PARTIALLY_DELETED", 120, what=lambda: cluster.log_of(cluster.gc_tasks()[-1]["entity"][5:]))
     assert not bucket.keys(f"{its[3]}/more/state") and bucket.keys(f"{its[3]}/weights")
+    assert {fact["by"] for fact in cluster.facts("checkpoint_changed") if fact["uuid"] == its[3]} == {"admin"}, "who ordered it"
+    assert cluster.gc_tasks()[-1]["by"] == "admin" and first["by"] == "", "the policy has removed the others"
+    warm = f"entrypoint: 'true'\nsearcher: {{name: single, metric: loss, source_checkpoint_uuid: {its[3]}}}\n"
+    code, refusal = cluster.call("/api/v1/experiments", {"config": warm})
+    assert code == 400 and "is partially deleted" in json.dumps(refusal), refusal
     cluster.det("checkpoint", "delete", its[1], "--yes")
     wait_for(lambda: 1 not in cluster.alive(named), 120)
     assert not bucket.keys(its[1]) and bucket.keys(its[2])
@@ -150,6 +156,37 @@ def test_a_policy_a_user_and_a_deletion_remove_files_from_a_bucket(cluster, buck
     told = json.dumps(cluster.gc_tasks()) + "".join(cluster.log_of(one["entity"][5:]) for one in cluster.gc_tasks())
     told += json.dumps([cluster.call(f"/api/v1/tasks/{one['entity'][5:]}") for one in cluster.gc_tasks()])
     assert SECRET not in told
+
+
+def test_after_a_continuation_each_checkpoint_goes_from_the_bucket_that_it_was_saved_in(cluster, bucket):
+    bucket.client.create_bucket(Bucket="elsewhere")
+    id = cluster.run()
+    before = {row["uuid"] for row in cluster.checkpoints(id)}
+    storage = {"type": "s3", "bucket": "elsewhere", "prefix": "of-ours", "endpoint_url": bucket.url, "access_key": "ada", "secret_key": SECRET}
+    code, said = cluster.call("/api/v1/experiments/continue", {"id": id, "overrideConfig": json.dumps({"checkpoint_storage": storage})})
+    assert code == 200, said
+    assert cluster.wait_end(id) == "COMPLETED", cluster.cli("experiment", "logs", str(id)).stdout[-3000:]
+    after = {row["uuid"] for row in cluster.checkpoints(id)} - before
+    assert len(before) == 4 and len(after) == 4
+    assert before <= bucket.checkpoints() and all(bucket.keys(uuid, of="elsewhere") for uuid in after)
+    order = {"checkpointUuids": sorted(before), "checkpointGlobs": ["more/**"]}
+    with ThreadPoolExecutor(4) as some:  # Removals of one checkpoint may overlap.
+        assert list(some.map(lambda _: cluster.call("/api/v1/checkpoints/rm", order)[0], range(4))) == [200] * 4
+
+    def ends():
+        tasks = {fact["entity"] for fact in cluster.gc_tasks()}
+        found = {fact["entity"]: fact["state"] for fact in cluster.facts("task_ended") if fact["entity"] in tasks}
+        return found if len(found) == len(tasks) else None
+    states = wait_for(ends, 240)
+    assert set(states.values()) == {"COMPLETED"}, [cluster.log_of(task[5:]) for task in states]
+    assert not any("/more/" in key and key.split("/")[1] in before for key in bucket.keys()) and before <= bucket.checkpoints()
+    one = min(before)
+    cluster.det("checkpoint", "delete", one, "--yes")
+    wait_for(lambda: not bucket.keys(one), 120, what=lambda: cluster.log_of(cluster.gc_tasks()[-1]["entity"][5:]))
+    cluster.delete(id)
+    wait_for(lambda: cluster.call(f"/api/v1/experiments/{id}")[0] == 404, 120, what=lambda: cluster.facts("experiment_deleted"))
+    assert not bucket.checkpoints() & before and not bucket.keys(of="elsewhere")
+    assert not bucket.keys(f"/tensorboard/experiment/{id}/")
 
 
 def test_a_deletion_from_a_bucket_goes_on_after_kill_9(cluster, bucket):
@@ -176,6 +213,7 @@ def test_a_bucket_that_refuses_ends_the_deletion_with_its_reason(cluster, bucket
     (why,) = [fact["why"] for fact in cluster.facts("experiment_deleted") if fact["step"] == "failed"]
     assert "NoSuchBucket" in why and SECRET not in why, why
     (task,) = cluster.gc_tasks()
+    assert f"Checkpoint GC (Experiment {id}) crashed: " in cluster.log_of(task["entity"][5:])
     runs = [fact for fact in cluster.facts("run_started") if fact["entity"] == task["entity"]]
     assert len(runs) == 3, "it was tried again"
     bucket.client.create_bucket(Bucket="short-lived")

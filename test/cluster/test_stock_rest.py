@@ -652,6 +652,8 @@ def test_a_trial_begins_with_another_ones_checkpoint(cluster, user, ended):
     assert "trial 99999 not found" in said, said
     info = b.v1TrialSourceInfo(checkpointUuid=newest, trialId=mine, trialSourceInfoType=b.v1TrialSourceInfoType.FINE_TUNING)
     b.post_ReportTrialSourceInfo(user, body=b.v1ReportTrialSourceInfoRequest(trialSourceInfo=info))
+    status, said = cluster.call("/api/v1/trial-source-info", {"trialSourceInfo": {**info.to_json(True), "modelId": 1, "modelVersion": 99}})
+    assert status == 404 and "version 99 of model 1 not found" in str(said), said
     used = b.get_GetTrialMetricsByCheckpoint(user, checkpointUuid=newest, metricGroup="training").metrics
     assert {one.trialId for one in used} == {mine} and [one.totalBatches for one in used] == [11, 12]
     assert len(b.get_GetTrialMetricsByModelVersion(user, modelName="kept", modelVersionNum=1).metrics) >= 2

@@ -2,6 +2,7 @@
 // the journal and the cluster.
 
 #include "actors/retention/retention_actor.hpp"
+#include "actors/retention/storage_history.hpp"
 #include "storage/stored_journal.hpp"
 
 #include "stage.hpp"
@@ -407,6 +408,69 @@ TEST_F(RetentionActor, DeletesAnExperimentOnceATaskHasEmptiedItsBucket) {
     },
     "nothing was erased");
   answered(answer, [](const stored_erased& x) { EXPECT_EQ(x.trials, std::vector<trial_id>{{8}}); });
+}
+
+TEST_F(RetentionActor, RemovesEachCheckpointFromTheStorageThatItWasSavedIn) {
+  keep_in_a_bucket(R"({"save_trial_best": 0, "save_trial_latest": 0})");
+  const std::string elsewhere = "0189c0de-0000-7000-8000-000000000004";
+  experiment_continued again{t0, "ann", {2}, 1, {{8}}, {}};
+  again.config = {{"searcher", {{"metric", "loss"}}},
+                  {"checkpoint_storage",
+                   {{"type", "s3"}, {"bucket", "c"}, {"save_trial_best", 0}, {"save_trial_latest", 0}}}};
+  ASSERT_TRUE(journal->append({"cluster", 2, {encode(again)}}));
+  ASSERT_TRUE(journal->append({"trial/8",
+                               5,
+                               {encode(trial_continued{t0, 1, {1}}), encode(run_started{t0, {2}, "", 0}),
+                                encode(checkpoint_recorded{t0, {2}, saved(elsewhere, 20)}),
+                                encode(run_ended{t0, {2}}), encode(trial_ended{t0})}}));
+  ASSERT_TRUE(
+    journal->append({"experiment/2", 2, {encode(experiment_changed{t0, experiment_state::completed, ""})}}));
+  ASSERT_TRUE(journal->commit());
+  fs::remove_all(folder / elsewhere);
+  self->send(retention, sweep_experiment{{2}, true});
+  const auto now = created();
+  EXPECT_EQ(now.details["checkpoints"], value::array({elsewhere}));
+  EXPECT_FALSE(now.details.contains("storage_of_continuation"));
+  run();
+  ASSERT_TRUE(journal->append({"trial/8", 10, {encode(checkpoint_changed{t0, elsewhere, {}, {}})}}));
+  over(now.id, task_state::completed);
+  const auto before = created();
+  EXPECT_EQ(before.details["checkpoints"], value::array({in_bucket}));
+  EXPECT_EQ(before.details["storage_of_continuation"], 0);
+
+  erase_stored one; // what a user orders is ordered the same way
+  one.checkpoints = {in_bucket};
+  one.globs = {"w*"};
+  one.only_look = true;
+  auto answer = self->request(retention, 60s, one);
+  EXPECT_EQ(created().details["storage_of_continuation"], 0);
+  answered(answer, [](const stored_erased&) {});
+  auto row = journal->reads()->experiment({2});
+  ASSERT_TRUE(row);
+  const auto history = storage_history::of(*journal->reads(), *row);
+  ASSERT_TRUE(history);
+  EXPECT_EQ(history->config(0)["checkpoint_storage"]["bucket"], "b");
+  EXPECT_EQ(history->config({})["checkpoint_storage"]["bucket"], "c");
+  EXPECT_EQ(history->buckets(), (std::vector<storage_number>{storage_number(), storage_number(0)}));
+}
+
+TEST_F(RetentionActor, KnowsAStorageAgainThatOnlyGotOtherKeys) {
+  keep_in_a_bucket(R"({"access_key": "old"})");
+  experiment_continued again{t0, "ann", {2}, 1, {{8}}, {}};
+  again.config = {
+    {"checkpoint_storage", {{"type", "s3"}, {"bucket", "b"}, {"access_key", "new"}, {"save_trial_best", 3}}}};
+  ASSERT_TRUE(journal->append({"cluster", 2, {encode(again)}}));
+  ASSERT_TRUE(journal->commit());
+  auto row = journal->reads()->experiment({2});
+  auto saved = journal->reads()->checkpoint(in_bucket);
+  ASSERT_TRUE(row && saved);
+  auto history = storage_history::of(*journal->reads(), *row);
+  ASSERT_TRUE(history);
+  const auto storage = history->of_checkpoint(*journal->reads(), *saved);
+  ASSERT_TRUE(storage);
+  EXPECT_EQ(*storage, storage_number());
+  EXPECT_EQ(history->buckets().size(), 1u);
+  EXPECT_EQ(history->config(*storage)["checkpoint_storage"]["access_key"], "new");
 }
 
 TEST_F(RetentionActor, SaysWhyATaskCouldNotEmptyABucket) {

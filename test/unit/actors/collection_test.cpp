@@ -162,12 +162,13 @@ TEST(BucketOrder, IsNotCarriedOutTwiceAtTheSameTime) {
   rest.checkpoints = {"u2"};
   rest.by = "eve";
   EXPECT_TRUE(covers(open, rest)) << "u1 is gone by now";
-  auto more = first, other = first, some = first, sweep = first;
+  auto more = first, other = first, some = first, sweep = first, earlier = first;
   more.checkpoints.push_back("u3");
   other.experiment = {8};
   some.globs = {"w*"};
   sweep.cause = collected_by::policy;
-  for (const auto& one : {more, other, some, sweep})
+  earlier.storage = 0;
+  for (const auto& one : {more, other, some, sweep, earlier})
     EXPECT_FALSE(covers(open, one));
   EXPECT_FALSE(covers(value(), first));
 }

@@ -106,6 +106,19 @@ TEST(Continuation, LaysTheOverrideOverTheConfigurationAndLooksAtItAgain) {
 
   EXPECT_FALSE(with("searcher: {name: random, metric: loss, max_trials: 3}\n", terms()))
     << "another searcher";
+  auto in_bucket = row;
+  auto settings = row.config.get();
+  settings["checkpoint_storage"] = {{"type", "s3"}, {"bucket", "b"}, {"secret_key", "hush"}};
+  in_bucket.config = settings;
+  const auto shown = to_continue(
+    in_bucket, trials, R"(checkpoint_storage: {type: s3, bucket: c, secret_key: "********"})", terms(), t0);
+  ASSERT_TRUE(shown) << shown.error().what;
+  EXPECT_EQ(shown->config["checkpoint_storage"]["secret_key"], "hush") << "who gives back what was shown";
+  const auto masked = to_continue(
+    in_bucket, trials, R"(checkpoint_storage: {type: s3, bucket: c, access_key: "********"})", terms(), t0);
+  ASSERT_FALSE(masked);
+  EXPECT_EQ(masked.error().what.find("checkpoint_storage.access_key: '********' stands for a secret"), 0u)
+    << masked.error().what;
   EXPECT_FALSE(with("workspace: w\n", terms()));
   EXPECT_FALSE(with("nothing_known: 1\n", terms()));
   const auto broken = with("log_policies: [{pattern: \"(\", action: cancel_retries}]\n", terms());

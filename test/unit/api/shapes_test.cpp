@@ -285,6 +285,11 @@ TEST(Shapes, AFactSaysWhoDidIt) {
   experiment.owner = "ann";
   task_created task;
   task.owner = "ann";
+  auto collection = task;
+  collection.id = task_id::of(task_kind::checkpoint_gc, 1, 2);
+  collection.details = {{"by", "eve"}};
+  auto of_policy = collection;
+  of_policy.details["by"] = "";
   const struct {
     const char* entity;
     fact of;
@@ -296,6 +301,8 @@ TEST(Shapes, AFactSaysWhoDidIt) {
                {"trial/12", trial_metadata_set{{}, value{}, "ann"}, "ann"},
                {"trial/12", checkpoint_changed{{}, "u", {}, "ann"}, "ann"},
                {"task/x", task, "ann"},
+               {"task/x", collection, "eve"},
+               {"task/x", of_policy, ""},
                {"task/x", task_stop_ordered{{}, "killed", "ann"}, "ann"}};
   for (const auto& one : cases) {
     const auto shape = fact_shape({7, one.entity, 1, encode(one.of)});

@@ -69,12 +69,24 @@ struct reader {
       wants.follow(book, in, out);
     return fine ? told(out) : std::string(name(fine.error().code));
   }
+  std::string refusal(const value& message) {
+    std::vector<std::string> out;
+    auto fine = wants.subscribe(to_json(message), book, in, out);
+    return fine ? "" : fine.error().what;
+  }
   std::string follow() {
     std::vector<std::string> out;
     wants.follow(book, in, out);
     return told(out);
   }
 };
+
+TEST(Updates, SayHowLongTheNameOfASubscriptionMayBe) {
+  reader r;
+  EXPECT_EQ(r.refusal({{"sync_id", std::string(1000, 'a')}, {"subscribe", value::object()}}), "");
+  EXPECT_EQ(r.refusal({{"sync_id", std::string(1001, 'a')}, {"subscribe", value::object()}}),
+            "sync_id: has to be a text of at most 1000 bytes");
+}
 
 TEST(Updates, TellWhatIsWantedAndNotKnown) {
   reader r;

@@ -218,6 +218,14 @@ TEST(ClusterFile, WarnsOfKeysWithoutEffect) {
   EXPECT_NE(got.warnings[0].message.find("has no effect"), std::string::npos);
 }
 
+TEST(ClusterFile, SaysWhereTasksGetTheCredentialsOfABucket) {
+  const auto got = load("troupe: 1\nstorage:\n  s: {type: s3, bucket: b, credentials: {file: secrets/s3}}\n");
+  ASSERT_EQ(got.warnings.size(), 1u);
+  EXPECT_EQ(got.warnings[0].path, "storage.s.credentials");
+  EXPECT_NE(got.warnings[0].message.find("cluster.task_container_defaults.environment_variables"),
+            std::string::npos);
+}
+
 TEST(ClusterFile, WarnsOfCommandsThatNoProviderCalls) {
   const auto got = load("troupe: 1\npools:\n  a: {provider: {type: local, launch: [l]}}\n");
   ASSERT_TRUE(got.ok());

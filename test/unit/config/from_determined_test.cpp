@@ -251,6 +251,7 @@ TEST(FromDetermined, WhatIsSaidOfAFileHasNoSecretOfIt) {
   const auto mended = text.substr(0, text.find("webhooks")) + text.substr(text.find("oidc"));
   const auto said = rendered({}, move_master(mended, "m").notes, mended);
   EXPECT_EQ(said.find("hush"), std::string::npos) << said;
+  EXPECT_NE(said.find("cluster.task_container_defaults.environment_variables"), std::string::npos) << said;
   EXPECT_NE(said.find("m:1:1: warning: security.tls: missing: HTTP is plain, as it was there, also for other "
                       "hosts\n"),
             std::string::npos)

@@ -70,6 +70,21 @@ TEST(Secrets, ComeBackWhereTheirMaskIsSubmitted) {
       R"({"name": "********", "checkpoint_storage": {"secret_key": "s", "access_key": "new"}, "data": {"secrets": ["x"]}})"));
 }
 
+TEST(Secrets, OfWhichOnlyTheMaskIsLeftAreFound) {
+  const struct {
+    const char *config, *place;
+  } cases[] = {
+    {R"({"name": "********", "checkpoint_storage": {"type": "s3", "secret_key": "s", "bucket": "********"}})",
+     ""},
+    {R"({"checkpoint_storage": {"access_key": "k", "secret_key": "********"}})",
+     "checkpoint_storage.secret_key"},
+    {R"({"environment": {"registry_auth": {"password": "********"}}})", "environment.registry_auth.password"},
+    {R"({"data": {"secrets": ["x", "********"]}})", "data.secrets[1]"},
+  };
+  for (const auto& one : cases)
+    EXPECT_EQ(masked_secret(json(one.config)), one.place);
+}
+
 TEST(Secrets, AnAddressThatLogsInIsOne) {
   const struct {
     const char *given, *without;

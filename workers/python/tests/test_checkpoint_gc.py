@@ -16,16 +16,18 @@ class Gone(Exception):
 
 
 class Manager:
-    """A bucket with one checkpoint `u`. `keeps`: files that the server does not remove."""
+    """A bucket with one checkpoint `u`. `keeps`: files that the server does not remove. `also`: what another task removes first."""
 
-    def __init__(self, files, keeps=()):
+    def __init__(self, files, keeps=(), also=()):
         self.files = dict(files)
         self.keeps = set(keeps)
+        self.also = set(also)
 
     def delete(self, uuid, globs):
         if uuid != "u":
             raise Gone()
-        goes = set(self.files) if "**/*" in globs else {path for path in self.files if path.split("/")[0] + "/*" in globs or path in globs}
+        goes = set(self.files) if "**/*" in globs else {path for path in self.files if path in globs}
+        goes |= self.also if globs else set()
         left = {path: size for path, size in self.files.items() if path not in goes}
         self.files = {path: size for path, size in self.files.items() if path not in goes or path in self.keeps}
         return left
@@ -36,7 +38,11 @@ FILES = {"weights": 5, "more/": 0, "more/state": 1}
 
 @pytest.mark.parametrize("globs, left", [
     (["**/*"], {}),
-    (["more/*"], {"weights": 5}),
+    (["**"], {}),
+    (["more/*"], {"weights": 5, "more/": 0}),
+    (["more/**"], {"weights": 5}),
+    (["more"], {"weights": 5}),
+    (["**/st?te"], {"weights": 5, "more/": 0}),
     (["weights", "more/state"], {}),  # Folders alone are not a checkpoint.
     ([], FILES),  # The files are only listed.
     (["none"], FILES),
@@ -49,12 +55,32 @@ def test_a_removal_tells_what_is_left(globs, left):
 
 
 def test_a_checkpoint_that_is_gone_is_no_fault():
-    assert checkpoint_gc.Removal(Manager(FILES), Gone).remove("v", ["**/*"]) == {}
+    removal = checkpoint_gc.Removal(Manager(FILES), Gone)
+    assert removal.remove("v", ["**/*"]) == {} and not removal.found
+    assert removal.remove("u", ["**/*"]) == {} and removal.found
 
 
 def test_a_server_that_keeps_a_file_is_a_fault():
     with pytest.raises(OSError, match=r"1 of its files \(weights\)"):
         checkpoint_gc.Removal(Manager(FILES, keeps={"weights"}), Gone).remove("u", ["**/*"])
+
+
+def test_what_another_task_removes_at_the_same_time_is_no_fault():
+    manager = Manager(FILES, also={"more/", "more/state"})
+    assert checkpoint_gc.Removal(manager, Gone).remove("u", ["more/state"]) == {"weights": 5}
+    manager = Manager(FILES, also=FILES)
+    assert checkpoint_gc.Removal(manager, Gone).remove("u", ["more/*"]) == {}
+
+
+def test_a_removal_that_breaks_off_tells_what_is_left_of_its_checkpoint():
+    removal = checkpoint_gc.Removal(Manager(FILES, keeps={"weights"}), Gone)
+    with pytest.raises(OSError):
+        removal.remove("u", ["**"])
+    assert removal.broken_off() == {"u": {"weights": 5}}
+    untouched = checkpoint_gc.Removal(Manager(FILES, keeps=FILES), Gone)
+    with pytest.raises(OSError):
+        untouched.remove("u", ["**"])
+    assert untouched.broken_off() == {} and checkpoint_gc.Removal(Manager(FILES), Gone).broken_off() == {}
 
 
 @pytest.mark.parametrize("storage", [
@@ -157,6 +183,14 @@ def test_a_bucket_is_emptied_by_the_client_of_determined(bucket, run, capsys):
     assert (path, token) == ("/api/v1/checkpoints", "Bearer token")
     assert [one["uuid"] for one in body["checkpoints"]] == ["u"] and body["checkpoints"][0]["resources"]["resources"]["weights"] == 5
     assert "u/more/state" not in left()
+    for key in ("x/a/", "x/a/b/", "x/a/b/[odd]*", "x/a/b/other"):
+        bucket.put_object(Bucket="models", Key=f"of/ours/{key}", Body=b"1")
+    order.update(globs=["a/**/[[]odd*"], checkpoints=["x"])
+    run(order)
+    assert [key for key in left() if key.startswith("x/")] == ["x/a/", "x/a/b/", "x/a/b/other"]
+    order.update(globs=["**"])
+    assert run(order)[-1][2]["checkpoints"] == [{"uuid": "x", "resources": {"resources": {}}}]
+    assert not [key for key in left() if key.startswith("x/")]
     order.update(globs=["**/*"], checkpoints=["u", "v", "never-there"], tensorboards=True)
     for _ in range(2):
         told = run(order)[-1][2]["checkpoints"]

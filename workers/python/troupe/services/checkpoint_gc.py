@@ -1,11 +1,13 @@
 """Removes files of checkpoints from a bucket, as a task, by the storage managers of Determined's client. The master gets told which files
 of each checkpoint are left. All of this may be done again: a checkpoint that is gone is no fault."""
 
+import fnmatch
+import glob
 import re
 import sys
 import threading
 import urllib.error
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Set, Tuple
 
 from troupe.services._common import Surroundings, give_up, say
 
@@ -41,12 +43,30 @@ def remaining(files: Dict[str, int]) -> Dict[str, int]:
     return files if any(not path.endswith("/") for path in files) else {}
 
 
+def goes(path: str, globs: List[str]) -> bool:
+    """Whether a pattern matches the path or a folder above it. The rules are those by which the master removes files that it reaches; the
+    client's own fail where a folder and a folder in it match, as with `**`."""
+    parts = path.rstrip("/").split("/")
+    for pattern in globs:
+        reached: Set[int] = {0}  # how many parts of the path the pattern matches so far
+        for part in pattern.rstrip("/").split("/"):
+            if part == "**":
+                reached = set(range(min(reached), len(parts) + 1)) if reached else reached
+            else:
+                reached = {at + 1 for at in reached if at < len(parts) and fnmatch.fnmatchcase(parts[at], part)}
+        if reached:
+            return True
+    return False
+
+
 class Removal:
     """`manager` is a storage manager of Determined's client; `gone` is the class of its fault that a checkpoint is not there."""
 
     def __init__(self, manager: Any, gone: type) -> None:
         self.manager = manager
         self.gone = gone
+        self.found = False  # whether anything was there of the checkpoint that was removed last
+        self.begun: List[Tuple[str, Dict[str, int]]] = []  # the checkpoint that is being removed, and what was there of it; none or one
 
     def delete(self, uuid: str, globs: List[str]) -> Dict[str, int]:
         try:
@@ -56,15 +76,32 @@ class Removal:
 
     def remove(self, uuid: str, globs: List[str]) -> Dict[str, int]:
         """Removes the files that match, and returns those that are left. A server may refuse single files without a fault of the client,
-        so that the files are listed again; a removal without patterns is such a list."""
-        left = remaining(self.delete(uuid, globs)) if globs else {}
-        if globs and not left:
-            self.delete(uuid, all_files)
-        there = remaining(self.delete(uuid, []))
-        if globs and there != left:
-            more = sorted(set(there) - set(left))
+        so that the files are listed again; a removal without patterns is such a list. Another task may remove more at the same time."""
+        there = self.delete(uuid, [])
+        self.found = bool(there)
+        wanted = {path for path in there if goes(path, globs)}
+        whole = not remaining({path: size for path, size in there.items() if path not in wanted})
+        if not globs or not there or not (wanted or whole):
+            return remaining(there)
+        self.begun = [(uuid, there)]
+        self.delete(uuid, all_files if whole else [glob.escape(path) for path in sorted(wanted)])
+        left = self.delete(uuid, [])
+        more = sorted(path for path in left if whole or path in wanted)
+        if more:
             raise OSError(f"the bucket has not removed {len(more)} of its files ({', '.join(more[:3])}): may this account delete there?")
-        return there
+        self.begun = []
+        return remaining(left)
+
+    def broken_off(self) -> Dict[str, Dict[str, int]]:
+        """What is left of the checkpoint at which a fault has ended the removal; nothing if all of it is there still, or nobody can tell."""
+        for uuid, before in self.begun:
+            try:
+                left = self.delete(uuid, [])
+            except Exception:  # noqa: BLE001 - the fault that ended the removal is told
+                continue
+            if left != before:
+                return {uuid: remaining(left)}
+        return {}
 
 
 def report(call: Callable[[List[Dict[str, Any]]], None], found: Dict[str, Dict[str, int]]) -> None:
@@ -122,12 +159,14 @@ def main() -> int:
         said.clear()
 
     done = 0
+    removal = Removal(None, errors.CheckpointNotFound)
     try:
-        removal = Removal(managers.build(storage, container_path=folder), errors.CheckpointNotFound)
+        removal.manager = managers.build(storage, container_path=folder)
         for uuid in uuids:
             said[uuid] = removal.remove(uuid, globs)
             done += 1
-            say(f"Checkpoint {uuid}: {len(said[uuid])} files and folders are left" if said[uuid] else f"Checkpoint {uuid}: all files are gone")
+            state = f"{len(said[uuid])} files and folders are left" if said[uuid] else "all files are gone" if removal.found else "no file was there"
+            say(f"Checkpoint {uuid}: {state}")
             if len(said) >= told_together:
                 tell()
         if order.get("tensorboards"):
@@ -136,6 +175,7 @@ def main() -> int:
         tell()
     except Exception as fault:  # noqa: BLE001 - whatever the bucket's library raises
         why = without(first_line(fault), secrets)
+        said.update(removal.broken_off())
         try:
             tell()
         except OSError as also:
