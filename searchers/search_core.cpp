@@ -215,6 +215,7 @@ void search_core::set_progress(trial_record& r, double progress) {
 void search_core::give_up_slot(ordinal trial, stage next, ending how) {
   auto& record = book_->trials[trial];
   auto before = std::exchange(record.at, next);
+  record.again = 0; // also of a continued trial that ends before its turn
   if (before == stage::running)
     --book_->live;
   if (before == stage::paused && next != stage::closed)

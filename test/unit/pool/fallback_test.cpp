@@ -291,6 +291,24 @@ TEST_F(Fallback, WhatTheInstancesRefuseBringsNoMoreOfThem) {
   }
 }
 
+TEST_F(Fallback, WhatAsksForDevicesBringsOneInstanceUntilItIsKnownWhatTheyAre) {
+  begin(value::object());
+  auto told = supply(2, 5);
+  EXPECT_EQ(tell(told), "");
+  for (std::uint64_t id = 1; id <= 3; ++id) {
+    auto ask = request(id, id == 1 ? 6 : 2);
+    ask.run.rules.device_types = {"cuda"};
+    EXPECT_EQ(tell(ask), "");
+  }
+  EXPECT_EQ(shown(machine.demand()), "1x2@1 ") << "none has come, also after a start of the master";
+  told.instances = told.starting = 1;
+  told.agents = {"i1"};
+  EXPECT_EQ(tell(told), "");
+  EXPECT_EQ(shown(machine.demand()), "1x2@1 ");
+  static_cast<void>(tell(agent_up{"i1", 2, {}, {{}, "cpu", 0}}));
+  EXPECT_EQ(shown(machine.demand()), "i1 ");
+}
+
 TEST_F(Fallback, AnAgentThatCameBeforeItsInstanceWasKnownTellsWhatInstancesAreLike) {
   begin(value::object());
   auto told = supply(2, 3);

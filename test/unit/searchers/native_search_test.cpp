@@ -244,6 +244,23 @@ TEST(NativeSearch, IsContinuedAfterItsEnd) {
   EXPECT_EQ(show(halving->apply(search_continued{})), "unsupported") << "its trials compete";
 }
 
+TEST(NativeSearch, AContinuedTrialMayEndBeforeItsTurn) {
+  const value random = {
+    {"name", "random"}, {"metric", "acc"}, {"max_trials", 4}, {"max_concurrent_trials", 2}};
+  auto s = std::move(make_searcher(random, space_of_two, 1)).value();
+  const std::pair<search_event, const char*> steps[] = {
+    {search_started{}, "create 1, create 2"},
+    {trial_exited_early{"1", exit_reason::errored}, "create 3"},
+    {trial_exited{"1"}, ""},
+    {search_continued{{"1", "2", "3"}}, ""},
+    {trial_exited_early{"1", exit_reason::user_canceled}, ""}, // a user kills it while it waits
+    {trial_exited{"1"}, ""},
+    {trial_exited{"2"}, "create 4"},
+  };
+  for (const auto& [event, answer] : steps)
+    EXPECT_EQ(show(s->apply(event)), answer);
+}
+
 TEST(NativeSearch, ASingleTrialThatFailedMayStillComplete) {
   auto s = std::move(make_searcher({{"name", "single"}, {"metric", "acc"}}, space_of_two, 1)).value();
   EXPECT_EQ(show(s->apply(search_started{})), "create 1");
