@@ -33,10 +33,13 @@ value in_resources(const value& config, const char* key) {
 /// secrets.
 std::string without_text(const config::diagnostic& fault) { return config::render(fault, ""); }
 
-/// The fault "PATH: MESSAGE\nhint: HINT" of a text, with its line and a caret.
+/// The fault "PATH: MESSAGE\nhint: HINT" of a text, with its line and a caret; as it is where it names no
+/// path.
 std::string placed(const std::string& fault, const config::node& root, const std::string& file,
                    const std::string& text) {
   const auto colon = fault.find(": "), hint = std::min(fault.find("\nhint: "), fault.size());
+  if (colon >= hint)
+    return file + ": " + fault;
   const auto path = fault.substr(0, colon);
   const auto at = config::place_of(root, path);
   return config::render({file, at.line, at.column, path, fault.substr(colon + 2, hint - colon - 2),
@@ -135,7 +138,8 @@ result<value> continued_config(const value& before, const value& text, const std
   auto both = config::merge_as("experiment", source, file, to_json(kept), "configuration of the experiment");
   if (!both.ok())
     return error{errc::invalid, config::render(both.faults.front(), source)};
-  config::restore_secrets(both.config, before); // who gives back what was shown changes no secret
+  // A mask stands for the secret that the experiment has already.
+  config::restore_secrets(both.config, before);
   if (auto fine = check_no_mask(both.config); !fine)
     return fine.error();
   if (!invariant.is_null()) {

@@ -81,7 +81,8 @@ result<cluster_creation::placed_config> cluster_creation::accepted(const Submiss
                                         config::secret_mask + "'"};
       }
     }
-  if constexpr (requires { x.parent.value; }) // what only validates does not know the parent
+  // A command that only checks a configuration has no parent, whose secrets a mask may stand for.
+  if constexpr (requires { x.parent.value; })
     if (auto fine = check_no_mask(settings); !fine)
       return fine.error();
   if (auto fine = check_constraints(settings, machine_.rules.constraints_of(workspace)); !fine)

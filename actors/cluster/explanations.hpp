@@ -48,8 +48,8 @@ struct trial_news {
 trial_news news_of(const std::vector<std::string>& facts); ///< encoded facts of one trial, oldest first
 
 /// How long the open run of `trial` will still take. The estimate comes from the ended trials of its
-/// experiment; without such trials, from the progress of the trial, which it had at `progressed`, or, where
-/// that is not known, has now. `siblings`: all trials of the experiment.
+/// experiment; without such trials, from the progress of the trial. `siblings`: all trials of the experiment.
+/// `progressed`: when the trial reported its progress; 0: unknown, and the progress counts as reported now.
 run_outlook outlook_of(const trial_row& trial, const std::vector<trial_row>& siblings, time_point now,
                        time_point progressed = {});
 

@@ -458,7 +458,7 @@ void pool::on(actions&, const supply_told& ev) {
   const auto before = std::exchange(supply_, ev);
   for (const auto& name : supply_.agents)
     if (const auto* agent = known_agent(name); agent && agent->present && !before.agents.contains(name))
-      learn_of_instance(*agent); // it came before its instance was known
+      learn_of_instance(*agent); // the agent registered before the provider had told of its instance
   unjudged_ = excluding_;
 }
 

@@ -107,8 +107,9 @@ pool_demand pool::demand() const {
         **most -= run.need();
     return true;
   };
-  // Before any instance has come, what asks for devices brings one, which shows what they are.
-  bool shown = instance_traits_.has_value();
+  // Before any instance has come, a run that asks for devices brings one alone, by which the pool learns what
+  // instances are like. Further such runs wait for that one.
+  bool learns = false;
   const auto asks_of_unknown = [&](const pool_run& run) {
     const auto& rules = run.terms.rules;
     return !instance_traits_ && (!rules.device_types.empty() || rules.min_memory_bytes > 0);
@@ -116,9 +117,9 @@ pool_demand pool::demand() const {
   idle_instances idle(*this);
   for (const auto* run : queued()) {
     const bool unknown = asks_of_unknown(*run);
-    if ((unknown && shown) || !is_wanted_for(*run) || !takes_room(*run))
+    if ((unknown && learns) || !is_wanted_for(*run) || !takes_room(*run))
       continue;
-    shown = shown || unknown;
+    learns = learns || unknown;
     if (int slots = idle.serve(*run); slots > 0)
       ++counts[{run->job->terms.job.value, unknown ? std::min(slots, supply_.instance_slots) : slots}];
   }

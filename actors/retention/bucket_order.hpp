@@ -34,10 +34,11 @@ bucket_order first_part(bucket_order of);
 /// errc::invalid if the patterns are too long for a task.
 result<void> check(const bucket_order& of);
 
-/// In these fields: the storage_number; absent where it is the storage of now.
+/// Key of the storage_number in `details` of the task's creation. The key is absent where the task is about
+/// the storage that the experiment has now.
 constexpr const char* storage_of_continuation = "storage_of_continuation";
 
-/// The order as the fields `details` of the task's creation.
+/// The order as `details` of the task's creation.
 value details_of(const bucket_order& of);
 /// Whether a task with these details does what the order wants. It may have more checkpoints: those that it
 /// has removed by now are not wanted any more.

@@ -1662,8 +1662,8 @@ private:
   std::set<task_id> abandoned_; ///< tasks whose actors have died more often than they are made again
   std::set<experiment_id> hears_nothing_; ///< searches whose draws do not depend on time
   platform_outcome outcome_;
-  time_point
-    calm_at_{}; ///< by then every host that was away has come back, and the leases of lost ones are over
+  /// By then every host that was away has come back, and the leases of what lost hosts ran are over.
+  time_point calm_at_{};
   bool stored_ = false; ///< whether facts came since it was looked at
 };
 
