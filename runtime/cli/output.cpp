@@ -41,6 +41,11 @@ std::string listed(const value& x) {
 
 constexpr int usual_digits = 4, most_digits = 17;
 
+/// With as few digits as tell it from every other number.
+std::string exact_text(double x) {
+  return std::isfinite(x) && x != std::floor(x) ? to_json(value(x)) : number_text(x);
+}
+
 /// The significant digits with which different numbers of these maps, each below its key, look different.
 int digits_for(const value& rows, std::string_view path) {
   std::map<std::string, std::set<double>> numbers;
@@ -57,15 +62,27 @@ int digits_for(const value& rows, std::string_view path) {
   return digits;
 }
 
+/// `digits` 0: exact.
 std::string compact(const value& x, int digits = usual_digits) {
   if (!x.is_object())
     return raw(x);
   std::string text;
   for (const auto& [key, inner] : x.items()) {
     auto number = number_in(inner);
-    text += (text.empty() ? "" : " ") + key + "=" + (number ? number_text(*number, digits) : raw(inner));
+    text += (text.empty() ? "" : " ") + key + "=" +
+            (!number       ? raw(inner)
+             : digits == 0 ? exact_text(*number)
+                           : number_text(*number, digits));
   }
   return text;
+}
+
+/// As `shown`, with all digits: who looks at one thing wants to copy its numbers.
+std::string shown_exactly(const value& x, show_as how, time_point now) {
+  if (how == show_as::compact && x.is_object())
+    return compact(x, 0);
+  auto number = how == show_as::number ? number_in(x) : std::nullopt;
+  return number ? exact_text(*number) : shown(x, how, now);
 }
 
 result<std::vector<column>> chosen(const std::vector<column>& columns, const output_options& options) {
@@ -385,7 +402,7 @@ result<std::string> show_one(const value& thing, const std::vector<column>& colu
     const auto& x = part(thing, c.path);
     if (x.is_null())
       continue;
-    auto text = printable(shown(x, c.how, options.now));
+    auto text = printable(shown_exactly(x, c.how, options.now));
     auto how = c.how == show_as::state ? paint_of(text) : paint::plain;
     out += painted(padded(c.title, widest), paint::bold, options.screen) + "  " +
            painted(text, how, options.screen) + "\n";

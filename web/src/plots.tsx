@@ -9,9 +9,9 @@ import { go } from "./router";
 import { brushed, celled, full, inOrder, placeOf, value, type Brush, type Dimension, type Row } from "./brush";
 import { shortened } from "./labels";
 import { fitting, heat, heatLine, linear, type Scale } from "./scales";
-import { lanes, type Held } from "./timeline";
+import { heldText, lanes, type Held } from "./timeline";
 import { shownTheme, zone } from "./settings";
-import { clean, moment, nameOf, short } from "./text";
+import { clean, moment, nameOf, short, state } from "./text";
 
 /** The values of some dimensions, a row for each trial. */
 const tableOf = (rows: readonly Row[], dims: readonly Dimension[]): Table => ({
@@ -33,6 +33,7 @@ export function Drawing(props: {
   onClick?: (id: string) => void;
   onDrag?: (x0: number, y0: number, x1: number, y1: number, width: number, height: number) => void;
   table: Table; // the numbers of the chart
+  spot?: (id: string) => string; // the trial under the pointer in words; default: its row of the table
   file?: string; // name of the file; default: `testid`
 }) {
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -134,7 +135,7 @@ export function Drawing(props: {
           requestAnimationFrame(() => canvas.current && saveCanvas(props.file ?? props.testid, canvas.current, props.name));
         }}
       >
-        <Spot text={(id) => rowText(now.current.table, id)} />
+        <Spot text={(id) => now.current.spot?.(id) ?? rowText(now.current.table, id)} />
       </Files>
     </figure>
   );
@@ -462,7 +463,8 @@ export function Timeline(props: { rows: readonly Row[]; held: readonly Held[]; u
       name={`Timeline of ${props.rows.length} trials, at most ${count} at once`}
       height={Math.round(count * tall + 40)}
       depends={[props.rows, props.held]}
-      table={{ columns: ["trial", "from", "to", "state", "lane"], rows: () => placed.map((b) => [Number(b.id), new Date(b.from).toISOString(), b.to === null ? null : new Date(b.to).toISOString(), b.state, b.lane + 1]) }}
+      table={{ columns: ["trial", "from", "to", "state", "lane"], rows: () => placed.map((b) => [Number(b.id), new Date(b.from).toISOString(), b.to === null ? null : new Date(b.to).toISOString(), state(b.state), b.lane + 1]) }}
+      spot={(id) => heldText(id, states.get(Number(id)) ?? "", placed.filter((b) => b.id === id), now, zone.value)}
       data={{ trials: props.rows.length, lanes: count }}
       draw={(c, w, h, k) => {
         for (const b of placed) {

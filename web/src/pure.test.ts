@@ -12,7 +12,7 @@ import { alive, othersOpen, steerable } from "./ended";
 import { keptIn, listOf, topOf } from "./spot";
 import { parts } from "./yaml";
 import { restarts } from "./restarts";
-import { held, lanes } from "./timeline";
+import { held, heldText, lanes } from "./timeline";
 import { heldBy, holderOf, slotState, slotWord } from "./slots";
 import { stepNames, steps } from "./steps";
 import { goals, isEven, wanted } from "./goals";
@@ -506,6 +506,13 @@ describe("the timeline", () => {
     expect(lanes(held(history), at(20)).bars.map((b) => b.lane)).toEqual([0, 0, 1]);
     expect(lanes(held(history), at(20)).count).toBe(2);
     expect(lanes([], 0).count).toBe(0);
+  });
+  test("names what is hovered: state, times of the settings, how long", () => {
+    const bars = [{ from: Date.UTC(2026, 0, 2, 3, 4, 5), to: Date.UTC(2026, 0, 2, 3, 5, 6) }];
+    expect(heldText("7", "STATE_COMPLETED", bars, 0, "utc")).toBe("Trial 7: COMPLETED, held slots from 2026-01-02 03:04:05Z to 2026-01-02 03:05:06Z (1 min 1 s)");
+    const on = [...bars, { from: Date.UTC(2026, 0, 2, 4, 0, 0), to: null }];
+    expect(heldText("7", "STATE_RUNNING", on, Date.UTC(2026, 0, 2, 4, 0, 9), "utc")).toBe("Trial 7: RUNNING, held slots 2 times since 2026-01-02 03:04:05Z (1 min 10 s in all so far)");
+    expect(heldText("8", "RUNNING", [], 0, "utc")).toBe("");
   });
 });
 

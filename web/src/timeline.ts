@@ -1,5 +1,7 @@
 // The times in which runs of trials held slots, from the facts of their experiment.
 
+import { moment, span, state } from "./text";
+
 export interface Held {
   trial: number;
   from: number; // ms
@@ -49,4 +51,16 @@ export function lanes<T extends { from: number; to: number | null }>(bars: reado
       return { ...b, lane };
     });
   return { bars: placed, count: free.length };
+}
+
+/** A trial and when it held slots, in words. `bars` are its own, in their order; those without an end last until `now`. */
+export function heldText(trial: string, its: string, bars: readonly { from: number; to: number | null }[], now: number, zone: "local" | "utc"): string {
+  const first = bars[0];
+  const last = bars[bars.length - 1];
+  if (!first || !last) return "";
+  const at = (ms: number) => moment(new Date(ms).toISOString(), zone);
+  const seconds = bars.reduce((sum, b) => sum + Math.max(0, (b.to ?? now) - b.from) / 1000, 0);
+  const often = bars.length > 1 ? ` ${bars.length} times` : "";
+  const long = `${span(seconds)}${often ? " in all" : ""}${last.to === null ? " so far" : ""}`;
+  return `Trial ${trial}: ${state(its)}, held slots${often} ${last.to === null ? `since ${at(first.from)}` : `from ${at(first.from)} to ${at(last.to)}`} (${long})`;
 }

@@ -86,6 +86,14 @@ TEST(Output, ShowsOneThingWithoutWhatItLacks) {
   EXPECT_EQ(value::parse(*show_one(rows[1], columns, as(output_format::json))), rows[1]);
 }
 
+TEST(Output, ShowsTheNumbersOfOneThingExactly) {
+  const auto thing = value::parse(
+    R"({"best": 0.123456789, "h": {"lr": 0.0031622776601683794, "seed": 1612660001, "x": "NaN"}})");
+  EXPECT_EQ(*show_one(thing, {{"BEST", "best", show_as::number}, {"HP", "h", show_as::compact}},
+                      as(output_format::table)),
+            "BEST  0.123456789\nHP    lr=0.0031622776601683794 seed=1612660001 x=NaN\n");
+}
+
 TEST(Output, TakesOptionsOfColumnsHeaderAndQuiet) {
   auto o = as(output_format::table);
   o.header = false;
