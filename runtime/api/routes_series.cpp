@@ -42,6 +42,16 @@ void write_list(std::string& out, const char* name, const std::vector<double>& a
   out += ']';
 }
 
+/// One element of the list `series`.
+std::string written(trial_id trial, const series_line& line, std::size_t points) {
+  const auto chosen = chosen_points(line.y, points);
+  std::string out = "\n{\"trial\":" + to_string(trial) + ",\"row\":" + std::to_string(line.row) +
+                    ",\"count\":" + std::to_string(line.y.size());
+  write_list(out, "x", line.x, chosen);
+  write_list(out, "y", line.y, chosen);
+  return out + '}';
+}
+
 result<std::vector<trial_row>> wanted_trials(const call& c) {
   const auto list = c.query.first("trials"), experiment = c.query.first("experiment");
   if (list.empty() == experiment.empty())
@@ -125,18 +135,24 @@ result<response> series(const call& c) {
                     ",\"metric\":" + to_json(metric) + ",\"x\":" + to_json(axis->text()) + ",\"series\":[";
   bool some = false;
   for (const auto& trial : *trials) {
-    auto line = axis->line(trial, group, metric, *c.parts->columns, *c.parts->storage);
-    if (!line)
-      return line.error();
-    line->keep(*from, *to);
-    const auto chosen = chosen_points(line->y, static_cast<std::size_t>(*points));
+    auto source = axis->source(trial, group, metric, *c.parts->columns, *c.parts->storage);
+    if (!source)
+      return source.error();
+    auto& texts = c.parts->columns->texts();
+    const curve_texts::name name{trial.id.value, group, metric, axis->text(),
+                                 static_cast<std::size_t>(*points)};
+    const bool lasts = !*from && !*to && axis->of_source_alone();
+    auto text = lasts ? texts.find(name, *source) : nullptr;
+    if (!text) {
+      auto line = axis->line(trial, group, *source);
+      line.keep(*from, *to);
+      text = std::make_shared<const std::string>(written(trial.id, line, name.points));
+      if (lasts)
+        texts.keep(name, *source, text);
+    }
     if (std::exchange(some, true))
       out += ',';
-    out += "\n{\"trial\":" + to_string(trial.id) + ",\"row\":" + std::to_string(line->row) +
-           ",\"count\":" + std::to_string(line->y.size());
-    write_list(out, "x", line->x, chosen);
-    write_list(out, "y", line->y, chosen);
-    out += '}';
+    out += *text;
   }
   response answer;
   answer.body = out + "]}";

@@ -73,29 +73,38 @@ result<series_axis> series_axis::read(std::string_view text) {
   return a;
 }
 
-result<series_line> series_axis::line(const trial_row& of, const std::string& group,
-                                      const std::string& metric, series_columns& columns,
-                                      const storage::reader& from) const {
+result<curve_source> series_axis::source(const trial_row& of, const std::string& group,
+                                         const std::string& metric, series_columns& columns,
+                                         const storage::reader& from) const {
+  curve_source out;
   auto points = columns.column(of, group, metric, from);
   if (!points)
     return points.error();
-  std::shared_ptr<const series_column> other;
+  out.points = std::move(*points);
   for (const auto& name : metrics_) {
     auto got = columns.column(of, group, name, from);
     if (!got)
       return got.error();
-    if (!other || other->empty())
-      other = *got;
+    if (!out.beside || out.beside->empty())
+      out.beside = std::move(*got);
   }
   auto rule = columns.rollback(of, from);
   if (!rule)
     return rule.error();
-  const auto gone = (*rule)->limits(group);
+  out.gone = std::move(*rule);
+  return out;
+}
+
+series_line series_axis::line(const trial_row& of, const std::string& group, const curve_source& from) const {
+  const auto& other = from.beside;
+  const auto gone = from.gone->limits(group);
   const running_time running(of.runs);
   series_line out;
+  out.x.reserve(from.points->size());
+  out.y.reserve(from.points->size());
   auto beside = other ? other->begin() : series_column::const_iterator{};
   const series_point* drawn = nullptr; // the point that was added last
-  for (const auto& p : **points) {
+  for (const auto& p : *from.points) {
     if (gone({p.run}, p.steps))
       continue;
     double x = static_cast<double>(p.steps);

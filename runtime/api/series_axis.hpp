@@ -20,9 +20,13 @@ public:
   static result<series_axis> read(std::string_view text);
   const std::string& text() const { return text_; }
 
+  /// What `line` needs to know of one trial.
+  result<curve_source> source(const trial_row& of, const std::string& group, const std::string& metric,
+                              series_columns& columns, const storage::reader& from) const;
   /// The curve of one trial, without archived reports.
-  result<series_line> line(const trial_row& of, const std::string& group, const std::string& metric,
-                           series_columns& columns, const storage::reader& from) const;
+  series_line line(const trial_row& of, const std::string& group, const curve_source& from) const;
+  /// Whether the curve is made of its source alone. The running time follows from the trial's runs.
+  bool of_source_alone() const { return kind_ != kind::relative; }
 
 private:
   enum class kind { step, time, relative, metric };

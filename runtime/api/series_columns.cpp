@@ -434,6 +434,29 @@ series_columns::summaries(const trial_row& of, const storage::reader& from, cons
   return one->made;
 }
 
+std::shared_ptr<const std::string> curve_texts::find(const name& of, const curve_source& made_of) const {
+  std::lock_guard lock{mutex_};
+  const auto at = all_.find(of);
+  return at != all_.end() && at->second.points.is(made_of.points) && at->second.beside.is(made_of.beside) &&
+             at->second.gone == made_of.gone
+           ? at->second.text
+           : nullptr;
+}
+
+void curve_texts::keep(const name& of, const curve_source& made_of, std::shared_ptr<const std::string> text) {
+  std::lock_guard lock{mutex_};
+  if (const auto old = all_.find(of); old != all_.end()) {
+    bytes_ -= old->second.text->size();
+    all_.erase(old);
+  }
+  if (bytes_ + text->size() > most_bytes) {
+    all_.clear();
+    bytes_ = 0;
+  }
+  bytes_ += text->size();
+  all_.try_emplace(of, entry{column(made_of.points), column(made_of.beside), made_of.gone, std::move(text)});
+}
+
 std::vector<std::size_t> chosen_points(const std::vector<double>& y, std::size_t most) {
   std::vector<std::size_t> out;
   if (y.size() <= most) {

@@ -59,6 +59,48 @@ struct metric_summary : metric_numbers {
 /// Summaries by group, then by name of the metric.
 using metric_summaries = std::map<std::string, std::map<std::string, metric_summary>>;
 
+/// What the curve of one trial is made of.
+struct curve_source {
+  std::shared_ptr<const series_column> points;
+  std::shared_ptr<const series_column> beside; ///< the metric that is x; null for other axes
+  std::shared_ptr<const storage::rollback> gone;
+};
+
+/// Keeps curves as `series` has written them, each for as long as what it was made of stays the same: of a
+/// search with many trials, few change between two looks. Thread-safe.
+class curve_texts {
+public:
+  static constexpr std::size_t most_bytes = 32'000'000; ///< when there is more, all are forgotten
+  struct name {
+    std::uint64_t trial = 0;
+    std::string group, metric, axis;
+    std::size_t points = 0; ///< as asked for
+    friend auto operator<=>(const name&, const name&) = default;
+  };
+  /// null where it is not there or was made of something else.
+  std::shared_ptr<const std::string> find(const name& of, const curve_source& made_of) const;
+  void keep(const name& of, const curve_source& made_of, std::shared_ptr<const std::string> text);
+
+private:
+  /// A column and its length, as columns grow in place. It does not hold the column in memory.
+  struct column {
+    std::weak_ptr<const series_column> points;
+    std::size_t size = 0;
+    explicit column(const std::shared_ptr<const series_column>& of) : points(of), size(of ? of->size() : 0) {}
+    bool is(const std::shared_ptr<const series_column>& other) const {
+      return points.lock() == other && (!other || other->size() == size);
+    }
+  };
+  struct entry {
+    column points, beside;
+    std::shared_ptr<const storage::rollback> gone;
+    std::shared_ptr<const std::string> text;
+  };
+  mutable std::mutex mutex_;
+  std::map<name, entry> all_;
+  std::size_t bytes_ = 0;
+};
+
 /// Thread-safe.
 class series_columns {
 public:
@@ -73,6 +115,7 @@ public:
   /// groups.
   result<std::shared_ptr<const metric_summaries>> summaries(const trial_row& of, const storage::reader& from,
                                                             const std::string& group = {});
+  curve_texts& texts() { return texts_; }
 
 private:
   struct key {
@@ -108,6 +151,7 @@ private:
   /// By number of the trial and `group`.
   std::map<std::pair<std::uint64_t, std::string>, std::shared_ptr<summary_entry>> summaries_;
   std::map<std::uint64_t, std::shared_ptr<rollback_entry>> rollbacks_; ///< by number of the trial
+  curve_texts texts_;
 };
 
 /// Group of the reports that hold the samples of Determined's profiler, which are no metrics.

@@ -79,6 +79,8 @@ TEST(Series, AScriptThatBeginsAnewInALaterRunDrawsItsStepsOnce) {
   report(*t.reader, 13, "training", 4, {{"loss", 40}}, 2);
   EXPECT_EQ(line()["x"], value({1, 2, 3, 4}));
   EXPECT_EQ(line()["y"], value({1, 2, 30, 40}));
+  report(*t.reader, 13, "training", 2, {{"other", 1}}, 2);
+  EXPECT_EQ(line()["x"], value({1, 3, 4})) << "the metric itself has no new report";
 }
 
 TEST(Series, OfAStepThatARunReportsTwiceTheLaterValueIsDrawn) {
