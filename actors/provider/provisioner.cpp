@@ -95,8 +95,10 @@ provisioner_step provisioner::apply(const provisioner_event& ev, time_point now)
   next_.reset();
   std::visit([&](const auto& x) { on(s, x, now); }, ev);
   for (auto& [id, x] : instances_)
-    if (const auto* agent = agent_of(x); agent && agent->connected)
+    if (const auto* agent = agent_of(x); agent && agent->connected) {
       x.came = true;
+      x.undrains = x.undrains && agent->drained;
+    }
   if (listed_) {
     end_some(s, now);
     drain_some(s);
@@ -360,7 +362,7 @@ void provisioner::on(out& s, const instances_launched& ev, time_point now) {
   note(s, {now, {}, "launched", ev.order, static_cast<int>(count), ids, {}});
   for (const auto& id : ids)
     ended_.erase(id); // the name may be used again
-  undrain_renewed(s); // before the agent registers, as no waiting run counts on a drained one
+  undrain_renewed(s);
   const auto said = "it launched " + std::to_string(ids.size()) +
                     (ids.size() == 1 ? " instance where " : " instances where ") + std::to_string(count) +
                     (count == 1 ? " was ordered" : " were ordered");
@@ -440,12 +442,14 @@ int provisioner::starting() const {
   return n;
 }
 
-/// Whether the agent of the instance has not registered since the launch. An agent that is away may be that
-/// of an earlier instance of the same name, on which the pool still holds runs, and of which it still tells
-/// news.
+/// Whether the agent of the instance has not registered since the launch, or has and is about to be
+/// undrained. An agent that is away may be that of an earlier instance of the same name, on which the pool
+/// still holds runs, and of which it still tells news.
 bool provisioner::starts(const instance& x) const {
   const auto* agent = agent_of(x);
-  return !agent || (!agent->connected && !x.came && !x.before);
+  if (!agent)
+    return true;
+  return agent->connected ? x.undrains && agent->drained : !x.came && !x.before;
 }
 
 bool provisioner::is_lost(const instance& x) const {
@@ -605,9 +609,11 @@ void provisioner::drain_some(out& s) {
 /// Takes back the drain of agents whose names new instances have. An agent is drained when its instance is to
 /// end, and the order stays in force over a restart of the master.
 void provisioner::undrain_renewed(out& s) {
-  for (const auto& [id, x] : instances_)
-    if (condemned_.erase(agent_name(x)))
+  for (auto& [id, x] : instances_)
+    if (condemned_.erase(agent_name(x))) {
+      x.undrains = true;
       s.actions.push_back(drain_instance{agent_name(x), false});
+    }
 }
 
 /// Forgets agents whose instances are gone, as they will not reconnect. The cluster refuses that until the

@@ -101,6 +101,8 @@ private:
     time_point launched;
     bool before = false; ///< launched in an earlier life, in which its agent may have registered
     bool came = false;   ///< its agent was connected in this life of the machine
+    /// The drain of an earlier agent of its name is being taken back.
+    bool undrains = false;
   };
   struct ending {
     time_point again; ///< when the end of the instance is ordered again

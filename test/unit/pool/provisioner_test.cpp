@@ -516,7 +516,7 @@ TEST_F(Provision, TakesNoNewsOfTheAgentThatEndedWithTheMasterForTheNewOneOfItsNa
   EXPECT_EQ(machine->starting(), 0);
 }
 
-TEST_F(Provision, UndrainsTheNameOfWhatItLaunchesBeforeTheAgentRegisters) {
+TEST_F(Provision, UndrainsTheNameOfWhatItLaunches) {
   const provisioner_settings settings{.type = "local", .instance_slots = 1, .max_instances = 3};
   machine.emplace("gpu", settings, std::set<std::string>{"i1"});
   twin.emplace("gpu", settings);
@@ -527,10 +527,15 @@ TEST_F(Provision, UndrainsTheNameOfWhatItLaunchesBeforeTheAgentRegisters) {
   EXPECT_EQ(tell(work(1), 1h), "");
   EXPECT_EQ(tell(list({}), 1h + 1s), "ordered 2 | launch 2:1");
   EXPECT_EQ(tell(instances_launched{2, {"i1"}, ""}, 1h + 2s), "launched 2 i1 | undrain i1");
-  pool_demand comes = work(1);
+  auto comes = work(1);
   comes.agents.push_back({"i1", true, true, true, false});
-  const auto drained = tell(comes, 1h + 3s);
-  EXPECT_EQ(drained, "ordered 3 | launch 3:1") << "no run counts on a drained agent";
+  EXPECT_EQ(tell(comes, 1h + 3s), "") << "its agent registers before the drain is taken back";
+  EXPECT_EQ(machine->starting(), 1);
+  comes.agents[0] = {"i1", true, false, false, false};
+  EXPECT_EQ(tell(comes, 1h + 4s), "ordered 3 | launch 3:1") << "it runs something, and another run waits";
+  comes.agents[0].drained = true;
+  EXPECT_EQ(tell(comes, 1h + 5s), "");
+  EXPECT_EQ(machine->starting(), 1) << "the one on order: it is an operator who drains the agent later";
 }
 
 TEST_F(Provision, UndrainsTheNameOfWhatWasLaunchedWhileTheMasterDied) {
