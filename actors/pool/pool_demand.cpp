@@ -18,9 +18,9 @@ public:
       return;
     const bool kills = of.now_ < of.strays_until_;
     for (const auto& [name, agent] : of.agents_)
-      if (agent.present && !agent.drained && agent.empty.free >= size_ &&
-          (kills ? has_only_strays(agent) : is_idle(agent)) && of.is_of_instance(name))
-        all_.push_back({&agent, size_});
+      if (agent.present && !agent.drained && agent.empty.free >= size_ && of.is_of_instance(name))
+        if (const int left = is_idle(agent) ? size_ : kills ? after_strays(agent) : 0; left > 0)
+          all_.push_back({&agent, std::min(left, size_)});
   }
 
   /// Returns the slots that the run needs beyond those instances.
@@ -46,10 +46,14 @@ public:
   bool is_awaited(const pool_agent& agent) const { return awaited_.contains(&agent); }
 
 private:
-  static bool has_only_strays(const pool_agent& agent) {
-    return agent.aux_used == 0 && std::none_of(agent.slots.begin(), agent.slots.end(), [](const auto& slot) {
-             return slot.holder && slot.holder->granted;
-           });
+  /// The slots that are free once the strays are dead; 0: the agent has none.
+  static int after_strays(const pool_agent& agent) {
+    int strays = 0, free = 0;
+    for (const auto& slot : agent.slots) {
+      strays += slot.holder && !slot.holder->granted;
+      free += !slot.holder;
+    }
+    return strays > 0 ? strays + free : 0;
   }
   struct idle_instance {
     const pool_agent* agent = nullptr;
