@@ -3,6 +3,13 @@
 #include <algorithm>
 
 namespace troupe {
+namespace {
+
+/// How long an agent has to kill what only its inventory names, before other instances are launched for the
+/// runs that wait for these slots.
+constexpr duration stray_patience = 30s;
+
+} // namespace
 
 pool_settings pool::first_come() {
   pool_settings settings;
@@ -48,6 +55,8 @@ std::optional<time_point> pool::deadline() const {
     next = std::min(next.value_or(time_point::max()), patient_.begin()->first);
   for (const auto& [limit, ripe] : ripe_below_)
     next = std::min(next.value_or(time_point::max()), ripe);
+  if (!supply_.type.empty() && now_ < strays_until_)
+    next = std::min(next.value_or(time_point::max()), strays_until_);
   return next;
 }
 
@@ -78,6 +87,7 @@ void pool::on(actions& out, const agent_up& ev) {
     auto known = runs_.find(id);
     if (known == runs_.end()) {
       hold(enter(id, {}, slots_in(on), 0), std::move(on), {});
+      strays_until_ = now_ + stray_patience;
     } else if (auto& run = known->second; run.waits()) { // the run holds slots that an earlier pool granted
       drop_kept(&out, run);
       stop_waiting(run);

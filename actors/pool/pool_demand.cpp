@@ -8,16 +8,19 @@
 namespace troupe {
 
 /// The instances that are idle while runs wait, and what the runs before have left of them. A run that waits
-/// although it fits there, as others come first, counts on them as well as a gang that needs more of them.
+/// although it fits there, as others come first, counts on them as well as a gang that needs more of them. So
+/// does a run that waits until an instance has killed its strays: what an agent reports that was started
+/// again after its runs were given away.
 class pool::idle_instances {
 public:
   explicit idle_instances(const pool& of) : size_(of.supply_.instance_slots) {
     if (size_ <= 0 || of.phase_ != phase::placing)
       return;
+    const bool kills = of.now_ < of.strays_until_;
     for (const auto& [name, agent] : of.agents_)
-      if (agent.present && !agent.drained && agent.empty.free >= size_ && is_idle(agent) &&
-          of.is_of_instance(name))
-        all_.push_back({&agent, size_});
+      if (agent.present && !agent.drained && agent.empty.free >= size_ && of.is_of_instance(name))
+        if (const int left = is_idle(agent) ? size_ : kills ? after_strays(agent) : 0; left > 0)
+          all_.push_back({&agent, std::min(left, size_)});
   }
 
   /// Returns the slots that the run needs beyond those instances.
@@ -43,6 +46,15 @@ public:
   bool is_awaited(const pool_agent& agent) const { return awaited_.contains(&agent); }
 
 private:
+  /// The slots that are free once the strays are dead; 0: the agent has none.
+  static int after_strays(const pool_agent& agent) {
+    int strays = 0, free = 0;
+    for (const auto& slot : agent.slots) {
+      strays += slot.holder && !slot.holder->granted;
+      free += !slot.holder;
+    }
+    return strays > 0 ? strays + free : 0;
+  }
   struct idle_instance {
     const pool_agent* agent = nullptr;
     int left = 0; ///< number of its slots that no run counts on
@@ -132,9 +144,10 @@ pool_demand pool::demand() const {
       out.limits[key.first] = {job.terms.max_slots, job.held};
   }
   for (const auto& [name, agent] : agents_)
-    if (agent.present || !agent.slots.empty() || agent.aux_used > 0)
-      out.agents.push_back(
-        {name, agent.present, out.whole && is_idle(agent), agent.drained, idle.is_awaited(agent)});
+    if (agent.present || !agent.slots.empty() || agent.aux_used > 0) {
+      const bool is_free = out.whole && is_idle(agent);
+      out.agents.push_back({name, agent.present, is_free, agent.drained, is_free && idle.is_awaited(agent)});
+    }
   return out;
 }
 

@@ -16,6 +16,13 @@ constexpr duration forget_again = 10s;
 /// commands may be gone, too.
 constexpr int most_list_failures = 3;
 
+/// Whether both settings bring the same kind of instances. How many there may be, and for how long, is no
+/// part of that.
+bool bring_alike(const provisioner_settings& a, const provisioner_settings& b) {
+  return a.type == b.type && a.instance_slots == b.instance_slots && a.labels == b.labels &&
+         a.commands == b.commands;
+}
+
 std::string ids_text(const std::vector<std::string>& ids) {
   std::string text;
   for (std::size_t i = 0; i < ids.size() && i < 5; ++i)
@@ -78,6 +85,8 @@ provisioner_settings provisioner_settings_of(const value& provider) {
   if (const auto labels = provider.find("labels"); labels != provider.end() && labels->is_object())
     for (const auto& [key, content] : labels->items())
       out.labels[key] = content.is_string() ? content.get<std::string>() : to_json(content);
+  for (const char* call : {"list", "launch", "terminate"})
+    out.commands[call] = provider.value(call, value());
   return out;
 }
 
@@ -85,6 +94,11 @@ provisioner_step provisioner::apply(const provisioner_event& ev, time_point now)
   out s;
   next_.reset();
   std::visit([&](const auto& x) { on(s, x, now); }, ev);
+  for (auto& [id, x] : instances_)
+    if (const auto* agent = agent_of(x); agent && agent->connected) {
+      x.came = true;
+      x.undrains = x.undrains && agent->drained;
+    }
   if (listed_) {
     end_some(s, now);
     drain_some(s);
@@ -203,7 +217,8 @@ void provisioner::on(out& s, const instances_listed& ev, time_point now) {
   if (!ev.failed.empty()) {
     list_at_ = now + settings_.first_pause * (errors_.contains("list") ? 4 : 1);
     errors_["list"] = ev.failed;
-    ++list_failures_;
+    if (list_failures_++ == 0)
+      list_failing_since_ = now;
     return;
   }
   list_failures_ = 0;
@@ -211,11 +226,9 @@ void provisioner::on(out& s, const instances_listed& ev, time_point now) {
   went_well("list");
   listed_ = true;
   const auto found = take_list(ev.all);
-  for (const auto& [id, x] : instances_)
-    if (condemned_.erase(agent_name(x))) // the name is used again
-      s.actions.push_back(drain_instance{agent_name(x), false});
   if (!calling_)
     settle_orders(s, ev.all, found.adopted, now);
+  undrain_renewed(s);
   const auto forgotten = note_gone(s, found, now);
   const auto &twice = found.twice, &unknown = found.unknown;
   std::erase_if(ended_, [&](const auto& x) {
@@ -319,7 +332,7 @@ std::vector<std::string> provisioner::note_gone(out& s, const listed_instances& 
     else if (found.stopped.contains(id) || now >= (nothing_runs ? x.launched : x.seen) + list_delay) {
       if (!found.halted.contains(id))
         gone.push_back(id);
-      unseen = agent || x.before ? unseen : id;
+      unseen = starts(x) && !x.before ? id : unseen;
     }
   }
   if (!unseen.empty())
@@ -349,6 +362,7 @@ void provisioner::on(out& s, const instances_launched& ev, time_point now) {
   note(s, {now, {}, "launched", ev.order, static_cast<int>(count), ids, {}});
   for (const auto& id : ids)
     ended_.erase(id); // the name may be used again
+  undrain_renewed(s);
   const auto said = "it launched " + std::to_string(ids.size()) +
                     (ids.size() == 1 ? " instance where " : " instances where ") + std::to_string(count) +
                     (count == 1 ? " was ordered" : " were ordered");
@@ -381,8 +395,11 @@ void provisioner::on(out&, const instances_ended& ev, time_point now) {
 }
 
 void provisioner::on(out&, const provider_configured& ev, time_point now) {
-  settings_ = provisioner_settings_of(ev.settings);
-  ++changes_;
+  auto next = provisioner_settings_of(ev.settings);
+  if (!bring_alike(next, settings_))
+    ++changes_;
+  settings_ = std::move(next);
+  faults_.erase("former");
   said_done_ = false;
   failures_ = 0;
   retry_at_.reset();
@@ -425,15 +442,19 @@ int provisioner::starting() const {
   return n;
 }
 
-/// Whether the agent of the instance has not registered since the launch.
+/// Whether the agent of the instance has not registered since the launch, or has and is about to be
+/// undrained. An agent that is away may be that of an earlier instance of the same name, on which the pool
+/// still holds runs, and of which it still tells news.
 bool provisioner::starts(const instance& x) const {
   const auto* agent = agent_of(x);
-  return !agent || (!agent->connected && agent->since < x.seen);
+  if (!agent)
+    return true;
+  return agent->connected ? x.undrains && agent->drained : !x.came && !x.before;
 }
 
 bool provisioner::is_lost(const instance& x) const {
   const auto* agent = agent_of(x);
-  return agent && !agent->connected;
+  return agent && !agent->connected && !starts(x);
 }
 
 supply_told provisioner::supply() const {
@@ -585,6 +606,16 @@ void provisioner::drain_some(out& s) {
   }
 }
 
+/// Takes back the drain of agents whose names new instances have. An agent is drained when its instance is to
+/// end, and the order stays in force over a restart of the master.
+void provisioner::undrain_renewed(out& s) {
+  for (auto& [id, x] : instances_)
+    if (condemned_.erase(agent_name(x))) {
+      x.undrains = true;
+      s.actions.push_back(drain_instance{agent_name(x), false});
+    }
+}
+
 /// Forgets agents whose instances are gone, as they will not reconnect. The cluster refuses that until the
 /// runs of the agent are given away, so it is asked again.
 void provisioner::forget_some(out& s, time_point now) {
@@ -616,15 +647,54 @@ std::string provisioner::provider_type() const {
 /// Ends the time of a former or retiring provider once no instance of it is left, so that the next one can
 /// begin.
 void provisioner::finish(out& s, time_point now) {
-  if (!retires() || settled_ || listing_ || calling_ || !instances_.empty() || !ordered_.empty() ||
-      !ended_.empty() || !(listed_ || list_failures_ >= most_list_failures))
+  if (!retires() || settled_ || listing_ || calling_)
     return;
-  note(s, {now, {}, "gone", 0, 0, {}, "no instance of the former provider is left"});
+  const bool empty = instances_.empty() && ordered_.empty() && ended_.empty();
+  if (!(empty && listed_) && !gives_up_provider(now))
+    return;
+  std::string fault;
+  if (!empty) {
+    std::vector<std::string> ids;
+    for (const auto& [id, x] : instances_)
+      ids.push_back(id);
+    for (const auto& [order, count] : std::map(ordered_))
+      note(s, {now, {}, "failed", order, count, {}, "nobody heard what came of it"});
+    if (!ids.empty())
+      note(s, {now, {}, "gone", 0, 0, ids, "its provider cannot be called, and its agent is not connected"});
+    for (const auto& [id, x] : std::exchange(ended_, {})) {
+      ids.push_back(id);
+      leaving_[x.agent] = now + 1s;
+    }
+    fault = "its former provider (" + last_type_ + ") cannot be called: " + errors_["list"] +
+            (ids.empty() ? "" : "; look for yourself whether these instances have ended: " + ids_text(ids));
+  }
+  note(s, {now, {}, "gone", 0, 0, {}, empty ? "no instance of the former provider is left" : fault});
   listed_ = false;
   list_failures_ = 0;
   errors_.clear();
   faults_.clear();
+  if (!fault.empty())
+    faults_["former"] = fault;
   list_at_ = now;
+}
+
+/// Whether a former provider that cannot be called holds nobody up any longer. While an agent of its
+/// instances is connected, the commands may work again and end them. Instances without agents have as long as
+/// any other one that is disconnected.
+bool provisioner::gives_up_provider(time_point now) {
+  if (list_failures_ < most_list_failures)
+    return false;
+  if (instances_.empty() && ordered_.empty() && ended_.empty())
+    return true;
+  const auto is_here = [&](const std::string& agent) {
+    const auto at = agents_.find(agent);
+    return at != agents_.end() && at->second.connected;
+  };
+  return heard_ &&
+         std::none_of(instances_.begin(), instances_.end(),
+                      [&](const auto& x) { return is_here(agent_name(x.second)); }) &&
+         std::none_of(ended_.begin(), ended_.end(), [&](const auto& x) { return is_here(x.second.agent); }) &&
+         due(list_failing_since_ + settings_.max_disconnected, now);
 }
 
 bool provisioner::is_done() const { return settings_.retiring && settled_ && leaving_.empty(); }

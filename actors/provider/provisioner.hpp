@@ -33,6 +33,7 @@ struct provisioner_settings {
   duration error_timeout{0}; ///< failing launches are an error after this time and `error_retries` retries
   int error_retries = 0;
   std::map<std::string, std::string> labels; ///< labels of the agents on the instances
+  value commands;                            ///< the words of `list`, `launch` and `terminate`, by key
 };
 /// `provider` is the complete `pools.NAME.provider` of a cluster file; without a type, or null, it means
 /// retiring. Its member `former` has the settings of providers of other types that the pool had before, the
@@ -99,6 +100,9 @@ private:
     time_point seen; ///< when this life of the machine first knew the instance
     time_point launched;
     bool before = false; ///< launched in an earlier life, in which its agent may have registered
+    bool came = false;   ///< its agent was connected in this life of the machine
+    /// The drain of an earlier agent of its name is being taken back.
+    bool undrains = false;
   };
   struct ending {
     time_point again; ///< when the end of the instance is ordered again
@@ -131,8 +135,10 @@ private:
   void launch_some(out& s, time_point now);
   void list_again(out& s, time_point now);
   void drain_some(out& s);
+  void undrain_renewed(out& s);
   void forget_some(out& s, time_point now);
   void finish(out& s, time_point now);
+  bool gives_up_provider(time_point now);
   bool is_former() const;
   bool retires() const { return settings_.retiring || is_former(); }
   bool is_done() const;
@@ -162,8 +168,9 @@ private:
   std::set<std::string> known_agents_, departed_;
   std::set<std::string> drained_; ///< agents that are drained because the provider retires
   bool resumed_ = false, said_done_ = false;
-  int list_failures_ = 0;     ///< number of lists in a row that failed
-  std::uint64_t changes_ = 0; ///< number of times that the settings have changed
+  int list_failures_ = 0; ///< number of lists in a row that failed
+  time_point list_failing_since_;
+  std::uint64_t changes_ = 0; ///< number of times that other settings have changed what the instances are
   std::map<std::string, agent_state> agents_;
   time_point list_at_;
   int failures_ = 0; ///< number of launches in a row that failed

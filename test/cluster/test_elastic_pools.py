@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import stat
 import subprocess
 import textwrap
@@ -171,6 +172,36 @@ def test_what_ended_with_the_master_is_replaced_and_is_no_failure(lab):
     wait_for(lambda: pool(lab, "burst")["slots"]["total"] == 2, 60, what=lambda: pool(lab, "burst"))
     assert pool(lab, "burst")["provider"]["error"] is None
     assert "went before its agent had registered" not in (lab.root / "up.log").read_text()
+
+
+def launched(lab):
+    return [f["ids"] for f in lab.facts("instance_changed") if f["what"] == "launched"]
+
+
+def test_an_agent_that_died_with_the_master_brings_one_instance_for_all_its_runs(lab):
+    lab.listen = f"127.0.0.1:{free_port()}"
+    start(lab, ELASTIC.replace("2s", "600s"))
+    lab.hold()
+    work = [submit(lab, f"w{n}", 1, "resource_pool: burst") for n in range(2)]
+    wait_for(lambda: {a["trial"] for a in lab.acks() if a["kind"] == "saved"} >= {1, 2}, 60)
+    lab.kill_node()
+    for pid, words in lab.describe_tree():
+        if b"\0agent\0" in words:
+            os.kill(pid, signal.SIGKILL)
+    lab.up(slots=1)  # The sandboxes are killed soon, and the new agent, which has the old one's name and folder, still reports them.
+    lab.go_on()
+    assert [lab.wait_end(one) for one in work] == ["COMPLETED"] * 2
+    assert launched(lab) == [["burst-1"]] * 2
+
+
+def test_an_idle_instance_that_ended_with_the_master_brings_one_that_is_not_drained(lab):
+    start(lab, ELASTIC)
+    assert lab.wait_end(submit(lab, "one", 1, "resource_pool: burst")) == "COMPLETED"
+    wait_for(lambda: [f for f in lab.facts("instance_changed") if f["what"] == "ended"], 30)
+    lab.kill_everything()
+    lab.up(slots=1)
+    assert lab.wait_end(submit(lab, "two", 1, "resource_pool: burst")) == "COMPLETED"
+    assert launched(lab) == [["burst-1"]] * 2
 
 
 # ---- commands that users provide

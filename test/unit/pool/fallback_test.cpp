@@ -383,6 +383,25 @@ TEST_F(Fallback, AGangCountsOnTheInstancesThatHaveComeForIt) {
   EXPECT_EQ(shown(machine.demand()), "1x8@1 i1! i2! ");
 }
 
+TEST_F(Fallback, WhoWaitsForWhatAnInstanceKillsBringsNoOtherOne) {
+  begin(value::object());
+  auto told = supply(2, 5, 1);
+  told.agents = {"i1"};
+  EXPECT_EQ(tell(told), "");
+  EXPECT_EQ(tell(request(3, 1)), "");
+  EXPECT_EQ(tell(request(4, 1)), "");
+  EXPECT_EQ(shown(machine.demand()), "1x1@3 1x1@4 ");
+  // The agent was started again, and reports runs that were given away meanwhile.
+  EXPECT_EQ(tell(agent_up{"i1", 2, {{"1.1", {0}}, {"2.1", {1}}}}), "");
+  EXPECT_EQ(shown(machine.demand()), "i1! ");
+  EXPECT_EQ(tell(slots_released{run(1), "i1"}), "grant(3.1 i1:0)");
+  EXPECT_EQ(shown(machine.demand()), "i1! ") << "the second one ends, too";
+  EXPECT_EQ(machine.deadline(), now + 30s);
+  EXPECT_EQ(wait(30s), "");
+  EXPECT_EQ(shown(machine.demand()), "1x1@4 i1! ") << "it does not end";
+  EXPECT_EQ(tell(slots_released{run(2), "i1"}), "grant(4.1 i1:1)");
+}
+
 TEST_F(Fallback, AGangOfOneLabelCountsOnOneGroupOfInstances) {
   begin(value::object());
   auto told = supply(2, 5, 3);

@@ -244,6 +244,41 @@ TEST_F(Provision, TellsHowItsAgentsAreCalled) {
   EXPECT_EQ(machine->supply().changes, 1u);
 }
 
+TEST_F(Provision, TellsOfAChangeOnlyWhereItsInstancesAreOthers) {
+  const value first{
+    {"type", "command"},         {"instance_slots", 1},           {"labels", {{"zone", "a"}}},
+    {"list", {"cloud", "list"}}, {"launch", {"cloud", "launch"}}, {"terminate", {"cloud", "terminate"}}};
+  struct row {
+    const char* key;
+    value to;
+    bool others;
+  } rows[] = {
+    {"min_instances", 1, false},
+    {"max_instances", 9, false},
+    {"max_idle_agent_period", "1m", false},
+    {"max_agent_starting_period", "1m", false},
+    {"launch_error_timeout", "1m", false},
+    {"launch_error_retries", 3, false},
+    {"aux_per_agent", 7, false},
+    {"former", {{{"type", "local"}}}, false},
+    {"type", "local", true},
+    {"instance_slots", 2, true},
+    {"labels", {{"zone", "b"}}, true},
+    {"list", {"cloud", "list", "b"}, true},
+    {"launch", {"cloud", "launch", "b"}, true},
+    {"terminate", {"cloud", "terminate", "b"}, true},
+  };
+  for (const auto& r : rows) {
+    begin(provisioner_settings_of(first));
+    auto next = first;
+    next[r.key] = r.to;
+    static_cast<void>(tell(provider_configured{next}, 1s));
+    EXPECT_EQ(machine->supply().changes, r.others ? 1u : 0u) << r.key;
+    static_cast<void>(tell(provider_configured{next}, 2s));
+    EXPECT_EQ(machine->supply().changes, r.others ? 1u : 0u) << r.key << ", the same again";
+  }
+}
+
 TEST_F(Provision, KeepsTheLeastNumberAndEndsWhatIsTooMany) {
   begin({.instance_slots = 1, .min_instances = 1, .max_instances = 2});
   EXPECT_EQ(tell(list({}), 0s), "ordered 1 | launch 1:1");
@@ -418,7 +453,7 @@ TEST_F(Provision, ForgetsNoAgentWhoseNameIsUsedAgain) {
   static_cast<void>(tell(instances_launched{1, {"i1"}, ""}, 1s));
   static_cast<void>(tell(list({}), 30s));
   static_cast<void>(tell(time_passed{}, 36s));
-  EXPECT_EQ(tell(instances_launched{2, {"i1"}, ""}, 37s), "launched 2 i1 | ");
+  EXPECT_EQ(tell(instances_launched{2, {"i1"}, ""}, 37s), "launched 2 i1 | undrain i1");
   EXPECT_EQ(tell(time_passed{}, 50s), "");
 }
 
@@ -459,6 +494,56 @@ TEST_F(Provision, ReplacesAtOnceWhatEndedWithTheMaster) {
   EXPECT_EQ(tell(runs, 5h), "");
   EXPECT_EQ(tell(list({}), 5h + 19s), "") << "its agent may come back";
   EXPECT_EQ(tell(list({}), 5h + 20s), "gone i1 ordered 2 | launch 2:1");
+}
+
+TEST_F(Provision, TakesNoNewsOfTheAgentThatEndedWithTheMasterForTheNewOneOfItsName) {
+  begin({.type = "local", .instance_slots = 2, .max_instances = 4}, {"i1"});
+  const auto runs = [](int waiting, bool here, bool idle) {
+    auto out = work(waiting);
+    out.agents.push_back({"i1", here, idle, false, here && idle});
+    return out;
+  };
+  EXPECT_EQ(tell(runs(0, false, false), 0s), "")
+    << "two runs are held on the agent, which does not come back";
+  EXPECT_EQ(tell(list({}), 1s), "");
+  EXPECT_EQ(tell(runs(1, false, false), 5s), "ordered 1 | launch 1:1") << "the first of them is given up";
+  EXPECT_EQ(tell(instances_launched{1, {"i1"}, ""}, 6s), "launched 1 i1 | ") << "the lowest number is free";
+  EXPECT_EQ(tell(runs(2, false, true), 7s), "") << "the second one is given up; one instance is for both";
+  EXPECT_EQ(machine->starting(), 1);
+  EXPECT_EQ(tell(runs(4, false, true), 8s), "ordered 2 | launch 2:1");
+  EXPECT_EQ(tell(instances_launched{2, {"i1"}, ""}, 9s), "failed 2 | ") << "it is the one that starts";
+  EXPECT_EQ(tell(runs(0, true, true), 10s), "") << "it has registered";
+  EXPECT_EQ(machine->starting(), 0);
+}
+
+TEST_F(Provision, UndrainsTheNameOfWhatItLaunches) {
+  const provisioner_settings settings{.type = "local", .instance_slots = 1, .max_instances = 3};
+  machine.emplace("gpu", settings, std::set<std::string>{"i1"});
+  twin.emplace("gpu", settings);
+  past({t0, "gpu", "ordered", 1, 1, {}, "local"});
+  past({t0, "gpu", "launched", 1, 1, {"i1"}, ""});
+  past({t0, "gpu", "ended", 0, 0, {"i1"}, "idle"}); // it was drained, and it ended when the master died
+  EXPECT_EQ(show({{}, machine->resume(t0 + 1h)}), " | forget i1") << "refused until its lease is over";
+  EXPECT_EQ(tell(work(1), 1h), "");
+  EXPECT_EQ(tell(list({}), 1h + 1s), "ordered 2 | launch 2:1");
+  EXPECT_EQ(tell(instances_launched{2, {"i1"}, ""}, 1h + 2s), "launched 2 i1 | undrain i1");
+  auto comes = work(1);
+  comes.agents.push_back({"i1", true, true, true, false});
+  EXPECT_EQ(tell(comes, 1h + 3s), "") << "its agent registers before the drain is taken back";
+  EXPECT_EQ(machine->starting(), 1);
+  comes.agents[0] = {"i1", true, false, false, false};
+  EXPECT_EQ(tell(comes, 1h + 4s), "ordered 3 | launch 3:1") << "it runs something, and another run waits";
+  comes.agents[0].drained = true;
+  EXPECT_EQ(tell(comes, 1h + 5s), "");
+  EXPECT_EQ(machine->starting(), 1) << "the one on order: it is an operator who drains the agent later";
+}
+
+TEST_F(Provision, UndrainsTheNameOfWhatWasLaunchedWhileTheMasterDied) {
+  past({t0, "gpu", "ordered", 1, 1, {}, "local"});
+  past({t0, "gpu", "launched", 1, 1, {"agent-i1"}, ""});
+  past({t0, "gpu", "ended", 0, 0, {"agent-i1"}, "idle"});
+  past({t0, "gpu", "ordered", 2, 1, {}, "local"});
+  EXPECT_EQ(tell(list({"i1"}), 1s), "adopted 2 i1 | undrain agent-i1");
 }
 
 TEST_F(Provision, RemembersWhoIsGoneAfterARestart) {
@@ -528,6 +613,41 @@ TEST_F(Provision, AFormerProviderThatCannotBeCalledHoldsNobodyUp) {
   EXPECT_EQ(tell(instances_listed{{}, "no such file"}, 28s), "gone | ");
   EXPECT_EQ(machine->provider_type(), "local");
   EXPECT_EQ(tell(list({}), 29s), "ordered 2 | launch 2:1");
+}
+
+TEST_F(Provision, AFormerProviderThatCannotBeCalledIsGivenUpWithWhatHasNoAgent) {
+  machine.emplace("gpu", provisioner_settings_of(
+                           {{"type", "local"}, {"max_instances", 1}, {"former", {{{"type", "command"}}}}}));
+  twin.emplace("gpu", provisioner_settings{});
+  past({t0, "gpu", "ordered", 1, 3, {}, "command"});
+  past({t0, "gpu", "launched", 1, 3, {"i1", "i2", "i3"}, ""});
+  past({t0, "gpu", "ended", 0, 0, {"i3"}, "idle"});
+  past({t0, "gpu", "ordered", 2, 1, {}, "command"}); // the answer to this order was lost
+  static_cast<void>(machine->resume(t0));
+  const auto here = [](bool connected) {
+    auto out = work(1);
+    out.agents.push_back({"i1", connected, false});
+    return out;
+  };
+  static_cast<void>(tell(here(true), 0s));
+  int n = 0;
+  const auto fails = [&](duration at) {
+    static_cast<void>(tell(time_passed{}, at));
+    EXPECT_EQ(lists, n++) << "the first list was ordered at the start";
+    return tell(instances_listed{{}, "no such file"}, at);
+  };
+  for (const auto at : {1s, 21s, 41s, 61s})
+    EXPECT_EQ(fails(at), "");
+  EXPECT_EQ(fails(12min), "") << "what has an agent is not given up";
+  EXPECT_EQ(machine->provider_type(), "command");
+  EXPECT_EQ(tell(here(false), 13min), "failed 2 gone i1 i2 gone | ");
+  EXPECT_EQ(machine->provider_type(), "local");
+  EXPECT_EQ(machine->supply().error, "");
+  EXPECT_EQ(machine->supply().faults,
+            std::vector<std::string>{"its former provider (command) cannot be called: no such file; look for "
+                                     "yourself whether these instances have ended: i1, i2"});
+  EXPECT_EQ(tell(list({}), 13min + 1s), "ordered 3 | launch 3:1 forget i1 forget i2");
+  EXPECT_EQ(machine->supply().faults.size(), 1u) << "until the settings change";
 }
 
 TEST_F(Provision, OneThatWasDroppedEndsWhatItHasAfterARestartToo) {
