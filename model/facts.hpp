@@ -477,8 +477,9 @@ struct search_stepped {
   std::vector<trial_perturb_decided> perturbed;
   std::string checkpoint; ///< when checkpointed: the checkpoint's uuid; `steps` are its steps
   double time = 0;        ///< when checkpointed: how far the trial was, in units of the time metric
+  run_id run;             ///< run that reported the validation; 0: the newest one, as older builds wrote none
   MSGPACK_DEFINE_ARRAY(at, input, trial, row, steps, metrics, reason, created, stopped, shut_down, cancel,
-                       failure, progress, paused, resumed, perturbed, checkpoint, time)
+                       failure, progress, paused, resumed, perturbed, checkpoint, time, run)
 };
 
 /// From a user: what the experiment may have of its pool from now on, all fields.

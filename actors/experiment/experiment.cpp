@@ -103,8 +103,13 @@ void experiment::on(experiment_step& s, const validation_recorded& ev, time_poin
     same->origin = ev.origin;
     return;
   }
-  inputs_.push_back(
-    {search_input::validated, ev.trial, ev.origin, ev.row, ev.steps, relevant(ev.metrics, ev.steps)});
+  inputs_.push_back({.kind = search_input::validated,
+                     .trial = ev.trial,
+                     .origin = ev.origin,
+                     .row = ev.row,
+                     .steps = ev.steps,
+                     .metrics = relevant(ev.metrics, ev.steps),
+                     .run = ev.run});
 }
 
 void experiment::on(experiment_step&, const checkpoint_reported& ev, time_point) {
@@ -191,6 +196,7 @@ void experiment::on(experiment_step& s, const search_decided& ev, time_point now
 search_stepped experiment::decided(const input& heard, const search_decided& ev, time_point now) const {
   search_stepped fact{now,         heard.kind,    heard.trial,  heard.row,
                       heard.steps, heard.metrics, heard.reason, ev.created};
+  fact.run = heard.run;
   auto id_of = [&](const std::string& key) {
     auto it = by_key_.find(key);
     if (it != by_key_.end())

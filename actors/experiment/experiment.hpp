@@ -233,6 +233,7 @@ private:
     std::string checkpoint;
     double time = 0;
     std::uint64_t request = 0;
+    run_id run;
   };
   void on(experiment_step& s, const experiment_activate& ev, time_point now);
   void on(experiment_step& s, const experiment_pause& ev, time_point now);

@@ -130,6 +130,7 @@ search_stepped heard_validation(const experiment_spec& of, const validation_reco
   out.trial = x.trial;
   out.row = x.row;
   out.steps = x.steps;
+  out.run = x.run;
   out.metrics = value::object();
   if (const auto all = parse_msgpack(x.metrics); all && all->is_object())
     for (const auto& name : {of.metric, of.time_metric})

@@ -162,7 +162,7 @@ struct supply_told {
   std::map<std::string, std::string> labels; ///< labels of the agents on its instances
   std::set<std::string> agents;              ///< names of the agents on the instances that are known
   std::string prefix; ///< agents are named so, with a number up to `max_instances`; empty: names are unknown
-  std::uint64_t changes = 0; ///< number of times that the settings of the provider have changed
+  std::uint64_t changes = 0; ///< number of times that settings changed what its instances are
   MSGPACK_DEFINE_ARRAY(type, instance_slots, max_instances, instances, starting, error, faults, labels,
                        agents, prefix, changes)
 };

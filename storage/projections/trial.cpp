@@ -35,6 +35,14 @@ std::optional<double> named_metric(const experiment_constant& experiment, const 
   return found == metrics.end() ? std::nullopt : number_in(*found);
 }
 
+/// Whether a later run began below the validation.
+bool is_archived(const validation_row& x, const trial_changing& of) {
+  metric_row report;
+  report.steps = x.steps;
+  report.run = x.run;
+  return archived(report, of.runs);
+}
+
 /// Takes back validations that are archived now. Reports of training are not in facts: what only they archive
 /// stays until the run's first validation.
 template <class Archived>
@@ -56,7 +64,9 @@ void validated(const search_stepped& x, const subject& of, tables& rows) {
     return;
   constexpr auto none = std::numeric_limits<double>::quiet_NaN();
   const auto metric = named_metric(*experiment, "metric", x.metrics);
-  const auto by = row->runs.empty() ? run_id{} : row->runs.back().run;
+  const auto by = x.run ? x.run : row->runs.empty() ? run_id{} : row->runs.back().run;
+  if (is_archived({.steps = x.steps, .run = by}, *row))
+    return; // the search decided on it after a later run had begun below it
   // Within a run, a later value of the same step takes the place of the earlier one.
   roll_back(*row, x.trial, rows, [&](const validation_row& known) {
     return known.run == by ? metric && known.steps == x.steps && known.row < x.row
@@ -133,12 +143,7 @@ void on(const run_started& x, const subject& of, tables& rows) {
   run.started = x.at;
   run.from_checkpoint = x.from_checkpoint;
   run.from_steps = x.from_steps;
-  roll_back(*row, of.trial(), rows, [&](const validation_row& known) {
-    metric_row report;
-    report.steps = known.steps;
-    report.run = known.run;
-    return archived(report, row->runs);
-  });
+  roll_back(*row, of.trial(), rows, [&](const validation_row& known) { return is_archived(known, *row); });
 }
 
 void on(const checkpoint_recorded& x, const subject& of, tables& rows) {

@@ -24,13 +24,15 @@ struct folded {
     say("experiment/1", step);
   }
   void say(const std::string& entity, const fact& x) { fold(x, subject_of(entity), rows); }
-  void validate(trial_id trial, std::uint64_t row, std::int64_t steps, const value& metrics) {
+  void validate(trial_id trial, std::uint64_t row, std::int64_t steps, const value& metrics,
+                run_id run = {}) {
     say("experiment/1", search_stepped{.at = t0,
                                        .input = search_input::validated,
                                        .trial = trial,
                                        .row = row,
                                        .steps = steps,
-                                       .metrics = metrics});
+                                       .metrics = metrics,
+                                       .run = run});
   }
   experiment_row experiment() {
     return join(*rows.experiments.find({1}), *rows.experiment_states.find({1}), rows.described.find({1}));
@@ -50,6 +52,21 @@ TEST(TrialRow, TellsANanThatWasReportedFromAMetricThatIsMissing) {
   f.validate({7}, 2, 20, value{{"accuracy", 0.5}});
   EXPECT_EQ(f.trial().latest.row, 2u);
   EXPECT_FALSE(f.trial().latest.judged);
+}
+
+TEST(TrialRow, AValidationThatIsDecidedOnInALaterRunIsOfItsOwn) {
+  folded f;
+  f.say("trial/7", run_started{t0, {1}, "", 0});
+  f.validate({7}, 1, 10, value{{"loss", 0.5}}, {1});
+  f.say("trial/7", run_started{t0, {2}, "c", 10});
+  f.validate({7}, 2, 20, value{{"loss", 0.1}}, {1});
+  EXPECT_EQ(f.trial().latest.row, 1u) << "run 2 trains from step 10 again";
+  EXPECT_EQ(f.trial().best.row, 1u);
+  f.validate({7}, 3, 5, value{{"loss", 0.4}}, {1});
+  EXPECT_EQ(f.trial().latest.run, run_id{1});
+  f.validate({7}, 4, 5, value{{"loss", 0.6}}, {2});
+  EXPECT_EQ(f.trial().latest.row, 4u);
+  EXPECT_EQ(f.trial().best.row, 4u) << "run 2 has reported step 5 and all that is above it anew";
 }
 
 TEST(ExperimentRow, HasWordsOfItsConfigurationUntilSomebodyDescribesIt) {
