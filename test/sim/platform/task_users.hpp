@@ -17,9 +17,10 @@ public:
   bool done() const;
   /// Compares what users were told with what is stored. Also used right after a restart.
   void check_acknowledged() const;
-  /// Checks after the end of all tasks that each has ended once, as its plan and its users say. `losses`:
-  /// whether hosts were away so long that any task may have been lost.
-  void check_ends(bool losses) const;
+  /// Checks after the end of all tasks that each has ended once, as its plan and its users say. `all`: what
+  /// is stored of tasks that are not trials; `losses`: whether hosts were away so long that any task may have
+  /// been lost.
+  void check_ends(const std::vector<task_detail>& all, bool losses) const;
   void hit(task_id id); ///< says that the task's sandbox or its host has died
   std::string describe() const;
 
@@ -47,7 +48,8 @@ private:
   std::vector<std::size_t> below(std::size_t n) const; ///< the task itself and the tasks below it
   /// Whether the task is paused and resumed together with the task above it.
   bool follows(std::size_t n) const;
-  void check_end(std::size_t n, bool losses) const;
+  /// `made`: number of tasks that were made of this one's plan.
+  void check_end(std::size_t n, std::ptrdiff_t made, bool losses) const;
 
   scene with_;
   const platform_plan& plan_;
