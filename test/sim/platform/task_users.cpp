@@ -129,12 +129,16 @@ void task_users::wait_for_end(std::size_t n, int looks) {
     users_[n].waits = false;
     return;
   }
-  const auto again = [this, n, looks] { with_.later(20s, [this, n, looks] { wait_for_end(n, looks + 1); }); };
+  const auto again = [this, n, looks] {
+    users_[n].only_looks = true;
+    with_.later(20s, [this, n, looks] { wait_for_end(n, looks + 1); });
+  };
   const auto& one = plan_.tasks[n];
   const bool endless = one.steps == 0 && one.idle == 0;
-  if (looks >= (endless ? 1 : longest_patience) && !users_[n].killed)
-    return kill(n, false, again);
-  again();
+  if (looks < (endless ? 1 : longest_patience) || users_[n].killed)
+    return again();
+  users_[n].only_looks = false;
+  kill(n, false, again);
 }
 
 void task_users::order(std::size_t n, const char* what, value fields, std::function<void(bool done)> then) {
@@ -155,8 +159,15 @@ bool task_users::follows(std::size_t n) const {
   return plan_.tasks[n].parent >= 0 && plan_.tasks[n].no_pause == 0;
 }
 
+bool task_users::want_nothing() const {
+  return std::none_of(users_.begin(), users_.end(), [](const user& x) { return x.waits && !x.only_looks; });
+}
+
 bool task_users::done() const {
-  return std::none_of(users_.begin(), users_.end(), [](const user& x) { return x.waits; });
+  const auto reads = with_.reads();
+  return want_nothing() && std::none_of(users_.begin(), users_.end(), [&](const user& x) {
+           return x.waits && !(reads && has_ended(*reads, x.id));
+         });
 }
 
 void task_users::hit(task_id id) { hit_.insert(id); }

@@ -13,7 +13,8 @@ public:
   /// `keyless` is a planted fault: creations have no key.
   task_users(scene with, const platform_plan& plan, bool keyless);
   void begin();
-  /// Whether every task was created and has ended, and no user waits for an answer.
+  bool want_nothing() const; ///< whether every user has had all answers, and waits at most for an end
+  /// Whether every task was created and has ended, and no user waits for an answer. It reads facts.
   bool done() const;
   /// Compares what users were told with what is stored. Also used right after a restart.
   void check_acknowledged() const;
@@ -31,10 +32,11 @@ public:
 
 private:
   struct user {
-    task_id id;                  ///< none: the creation was not answered yet
-    bool waits = true;           ///< the user waits for a time, an answer, or the end
-    bool kill_sent = false;      ///< a kill was sent, by its own user or by that of a task above it
-    bool killed = false;         ///< a kill was acknowledged
+    task_id id;              ///< none: the creation was not answered yet
+    bool waits = true;       ///< the user waits for a time, an answer, or the end
+    bool only_looks = false; ///< the user has no wish left, and looks now and then whether the task has ended
+    bool kill_sent = false;  ///< a kill was sent, by its own user or by that of a task above it
+    bool killed = false;     ///< a kill was acknowledged
     std::optional<bool> paused;  ///< acknowledged value; nullopt: not known
     std::optional<int> priority; ///< acknowledged value; nullopt: not known
   };
