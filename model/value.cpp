@@ -2,11 +2,12 @@
 
 #include <cmath>
 #include <limits>
+#include <msgpack.hpp>
 
 namespace troupe {
 namespace {
 
-constexpr int max_depth = 512;
+constexpr std::size_t max_depth = 512;
 
 /// Whether a copy is needed, in which NaN and infinities are strings.
 bool has_odd_number(const value& x) {
@@ -34,20 +35,74 @@ void name_odd_numbers(value& x) {
 
 auto depth_guard(bool& too_deep) {
   return [&too_deep](int depth, value::parse_event_t, value&) {
-    too_deep = too_deep || depth > max_depth;
+    too_deep = too_deep || depth > static_cast<int>(max_depth);
     return !too_deep;
   };
 }
 
-int depth_of(const value& x, int level = 0) {
-  if (level > max_depth)
-    return level;
-  int deepest = level;
-  if (x.is_structured())
-    for (const auto& part : x)
-      deepest = std::max(deepest, depth_of(part, level + 1));
-  return deepest;
-}
+/// Makes the value that msgpack's parser meets. Facts and rows are full of values, and the parser of the JSON
+/// library takes their bytes one by one.
+class value_builder : public msgpack::null_visitor {
+public:
+  value made;
+  bool too_deep = false;
+
+  bool visit_nil() { return put(nullptr); }
+  bool visit_boolean(bool x) { return put(x); }
+  bool visit_positive_integer(std::uint64_t x) { return put(x); }
+  bool visit_negative_integer(std::int64_t x) { return put(x); } // of a signed format, and perhaps positive
+  bool visit_float32(float x) { return put(static_cast<double>(x)); }
+  bool visit_float64(double x) { return put(x); }
+  bool visit_str(const char* text, std::uint32_t size) {
+    if (!in_key_)
+      return put(std::string(text, size));
+    auto& members = open_.back()->get_ref<value::object_t&>();
+    place_ = &members.emplace_hint(members.end(), std::string(text, size), nullptr)->second;
+    return true;
+  }
+  bool visit_bin(const char* bytes, std::uint32_t size) {
+    return put(value::binary(std::vector<std::uint8_t>(bytes, bytes + size)));
+  }
+  bool visit_ext(const char* bytes, std::uint32_t size) { // the first byte is its type
+    return put(
+      value::binary(std::vector<std::uint8_t>(bytes + 1, bytes + size), static_cast<std::uint8_t>(*bytes)));
+  }
+  bool start_array(std::uint32_t) { return put(value::array()) && open(); }
+  bool end_array() { return close(); }
+  bool start_map(std::uint32_t) { return put(value::object()) && open(); }
+  bool start_map_key() { return in_key_ = true; }
+  bool end_map_key() {
+    in_key_ = false;
+    return true;
+  }
+  bool end_map() { return close(); }
+
+private:
+  bool put(value x) {
+    too_deep = too_deep || open_.size() > max_depth;
+    if (too_deep || in_key_) // a key has to be a string
+      return false;
+    if (open_.empty())
+      place_ = &made;
+    else if (open_.back()->is_array())
+      place_ = &open_.back()->emplace_back();
+    *place_ = std::move(x);
+    return true;
+  }
+  bool open() {
+    open_.push_back(place_);
+    return true;
+  }
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  std::vector<value*>
+    open_;                 ///< arrays and objects around what comes next; none of them moves while it is here
+  value* place_ = nullptr; ///< what was put last, or the member whose key was read
+  bool in_key_ = false;
+};
 
 } // namespace
 
@@ -81,14 +136,19 @@ std::string to_msgpack(const value& x) {
 }
 
 result<value> parse_msgpack(std::string_view bytes) {
+  value_builder builds;
+  std::size_t used = 0;
+  bool whole = false;
   try {
-    auto x = value::from_msgpack(bytes.begin(), bytes.end());
-    if (depth_of(x) > max_depth)
-      return error{errc::invalid, "msgpack nested deeper than 512 levels"};
-    return x;
-  } catch (const value::exception& fault) {
+    whole = msgpack::parse(bytes.data(), bytes.size(), used, builds);
+  } catch (const msgpack::unpack_error& fault) { // a size that no value has
     return error{errc::corrupt, fault.what()};
   }
+  if (builds.too_deep)
+    return error{errc::invalid, "msgpack nested deeper than 512 levels"};
+  if (!whole || used != bytes.size())
+    return error{errc::corrupt, "not the msgpack bytes of one value"};
+  return std::move(builds.made);
 }
 
 std::optional<double> number_in(const value& x) {

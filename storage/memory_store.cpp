@@ -106,7 +106,7 @@ public:
       else if (c.how == memory_batch::change::erase)
         t.erase(c.key);
       else
-        t.insert_or_assign(c.key, c.data);
+        t.insert_or_assign(std::move(c.key), std::move(c.data));
     }
     return {};
   }

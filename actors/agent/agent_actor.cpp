@@ -60,6 +60,7 @@ public:
     setup_ = std::move(setup);
     dial_ = std::move(dial);
     machine_.emplace(setup_.name);
+    driven_ = driven_by_test(self_->system());
     clock_ahead_ = duration{set_by_test(self_->system(), "clock-ahead-of-" + setup_.name, 0)};
     self_->describe_by([this] { return machine_->describe(); });
     self_->set_down_handler([this](const caf::down_msg& down) { peer_down(down); });
@@ -493,7 +494,7 @@ private:
   }
 
   /// No two hosts count from the same moment.
-  time_point lease_now() { return lease_time(self_->system()) + clock_ahead_; }
+  time_point lease_now() { return (driven_ ? self_->now() : boot_time()) + clock_ahead_; }
 
   void step(const agent_event& ev) {
     if (closing_)
@@ -627,6 +628,7 @@ private:
   int runtime_life_ = 0;
   bool called_ = false; ///< whether the master was called for the first time
   child_restarts<std::string> restarts_;
+  bool driven_ = false; ///< whether a test drives the scheduler (driven.hpp)
   duration clock_ahead_{
     0};                ///< how far the host's clock is ahead, where a test gives each host a clock of its own
   int dials_ = 0;      ///< number of failed tries since the last registration

@@ -9,6 +9,7 @@
 #include "model/config/secrets.hpp"
 #include "searchers/searcher.hpp"
 
+#include <algorithm>
 #include <set>
 
 namespace troupe {
@@ -106,9 +107,15 @@ result<void> finish(value& settings, const std::string& checkpoint_dir) {
   return {};
 }
 
+bool has_mask(const value& x) {
+  return x.is_structured() ? std::any_of(x.begin(), x.end(), has_mask) : x == config::secret_mask;
+}
+
 } // namespace
 
 result<void> check_no_mask(const value& settings) {
+  if (!has_mask(settings))
+    return {};
   const auto place = config::masked_secret(settings);
   if (place.empty())
     return {};

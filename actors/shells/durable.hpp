@@ -13,6 +13,8 @@
 namespace troupe {
 
 inline constexpr auto journal_timeout = std::chrono::seconds(30);
+/// Set by a test (driven.hpp) that reads many snapshots: what people see of a machine is left out.
+inline constexpr auto snapshots_alone = "snapshots-alone";
 
 /// `Derived` has `machine()`, one `run(action)` for each type of action, and `end_children(reason)`: an actor
 /// that has to end also ends the actors that it owns. `Fact` and `Action` are the machine's variants.
@@ -30,7 +32,8 @@ protected:
     next_ = stored;
     journal_ = std::move(journal);
     self_->describe_by([this] {
-      auto shown = derived().machine().describe();
+      const bool snapshot_alone = set_by_test(self_->system(), snapshots_alone, 0) != 0;
+      auto shown = snapshot_alone ? value::object() : derived().machine().describe();
       shown["facts"] = next_;
       shown["steps_not_durable"] = queue_.size();
       // A test compares it with what a replay of the stored facts gives.

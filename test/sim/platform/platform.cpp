@@ -15,6 +15,10 @@
 #include <caf/all.hpp>
 #include <caf/scheduler/test_coordinator.hpp>
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -37,6 +41,7 @@ struct violation {
 constexpr std::int64_t script_length = 4; ///< number of steps of a script
 constexpr auto freeze = std::chrono::seconds(30);
 constexpr auto longest_history = std::chrono::minutes(60);
+constexpr const char* weights = "weights"; ///< the file of each checkpoint
 
 /// Ends an actor as if a fault of its own had ended it.
 template <class Handle>
@@ -44,6 +49,22 @@ void end_with_fault(const Handle& who) {
   const auto to = caf::actor_cast<caf::strong_actor_ptr>(who);
   caf::exit_msg end{who.address(), to_caf({errc::internal, "the history ends it"})};
   to->enqueue(nullptr, caf::make_message_id(), caf::make_message(std::move(end)), nullptr);
+}
+
+/// The configuration of the actor systems of all histories, which come one after another: its table of
+/// messages takes long to make. Each history gets a register of its own.
+node_config& configuration_of_next() {
+  static node_config made;
+  made.probes = std::make_shared<probe_register>();
+  return made;
+}
+
+/// Writes the files of a checkpoint, in few calls of the system.
+void write_checkpoint(const fs::path& folder) {
+  if (::mkdir(folder.c_str(), 0777) != 0 && errno == ENOENT)
+    fs::create_directories(folder);
+  if (const int file = ::open((folder / weights).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666); file >= 0)
+    ::close(file);
 }
 
 /// One rank of a task on one host. It outlives its agent. The script of rank 0 trains, reports, saves every
@@ -62,6 +83,9 @@ struct sandbox {
   /// Plan of a task that is not a trial; null: the task waits for others of its kind.
   const task_plan* plan = nullptr;
   bool answers = false; ///< whether the master knows that its service answers
+  /// Where the run was placed, and its search, which no fact changes. Empty: not looked up yet.
+  std::string pool;
+  experiment_id search;
   int code = 0, signal = 0;
   enum class waits { nothing, report, checkpoint } waiting = waits::nothing;
   std::uint64_t sequence = 0;
@@ -129,7 +153,7 @@ public:
           mix64(plan.seed) ^ 0x4132, plan.repeated_within, plan.continues(), *config_.probes,
           [this](duration wait, std::function<void()> what) { later(wait, std::move(what)); },
           planted == planted_fault::late_grant_kept),
-        replayed_(*config_.probes, planted == planted_fault::replay_skips),
+        replayed_(config_, planted == planted_fault::replay_skips),
         tasks_(scene_of_users(), plan_, planted == planted_fault::created_twice) {
     // The folder is in memory where that is possible: otherwise a disk's search for inodes takes half of a
     // history's time.
@@ -174,6 +198,10 @@ public:
     while (scheduler_->trigger_timeout()) // an allocation that no twin forgets tries for about a minute
       scheduler_->run();
     system_.reset();
+    for (const auto& one : checkpoints_) { // fewer calls than to look into each
+      ::unlink((one / weights).c_str());
+      ::rmdir(one.c_str());
+    }
     fs::remove_all(folder_);
   }
 
@@ -185,14 +213,15 @@ public:
       submitted_.push_back(submit(one));
       searches_->begin(n, submitted_.back());
     }
-    until([this] { return searches_->done() && tasks_.done() && ended(submitted_); });
+    until([this] { return searches_->done() && tasks_.want_nothing(); });
+    until_stored([this] { return tasks_.done() && ended(submitted_); });
     // Checks that nothing leaked: hosts keep nothing, a trial that needs every slot that a pool may give it
     // runs, and so do as many tasks without slots as fit.
     until([this] { return nothing_is_left(); });
     for (std::size_t n = 0; n < plan_.pools.size(); ++n) {
       platform_plan::search all{"random", 1, plan_.most_slots(int(n)), int(n)};
       submitted_.push_back(submit(all));
-      until([&] { return ended({submitted_.back()}); });
+      until_stored([&] { return ended({submitted_.back()}); });
     }
     fill_aux_units();
     until([this] {
@@ -282,10 +311,16 @@ private:
            outcome_.messages >= std::uint64_t(plan_.faults[next_fault_].after))
       strike(plan_.faults[next_fault_++]);
   }
-  /// Handles messages until `done` holds, which reads facts and is asked seldom while none comes.
+  /// Handles messages until `done` holds.
   void until(const std::function<bool()>& done) {
+    while (!done())
+      step();
+  }
+  /// The same for a `done` that reads facts. It is asked where facts came, and seldom else.
+  void until_stored(const std::function<bool()>& done) {
+    stored_ = true;
     for (int n = 0;; ++n) {
-      if (n % 16 == 0 && (std::exchange(stored_, false) || n % 64 == 0) && done())
+      if ((std::exchange(stored_, false) || n % 64 == 0) && done())
         return;
       step();
     }
@@ -489,9 +524,9 @@ private:
     const auto workspace = [&] { return named([](const auto& reads) { return reads.workspaces(); }); };
     const auto project = [&] { return named([](const auto& reads) { return reads.projects(); }); };
     insist("workspace.create", {{"name", "other"}}, [](const auto&) {});
-    until([&] { return workspace() > 0; });
+    until_stored([&] { return workspace() > 0; });
     insist("project.create", {{"workspace", workspace()}, {"name", "other"}}, [](const auto&) {});
-    until([&] { return project() > 0; });
+    until_stored([&] { return project() > 0; });
     return project_id{project()};
   }
 
@@ -544,11 +579,10 @@ private:
   }
 
   bool ended(const std::vector<experiment_id>& all) const {
-    if (!journal_)
-      return false;
+    const auto reads = this->reads();
     for (const auto id : all) {
-      const auto row = journal_->reads()->experiment(id);
-      if (row ? !terminal(row->state) : !searches_->is_deleted(id))
+      const auto state = reads ? state_of(*reads, id) : experiment_state::active;
+      if (state ? !terminal(*state) : !searches_->is_deleted(id))
         return false;
     }
     return true;
@@ -578,10 +612,9 @@ private:
                               {"key", "aux" + std::to_string(n)}})
           .at("id")
           .get<std::string>());
-    until([&] {
+    until_stored([&] {
       const auto is_over = [this](const std::string& id) {
-        const auto row = journal_->reads()->other_task(parse_task(id));
-        return row && terminal(row->state);
+        return has_ended(*journal_->reads(), parse_task(id));
       };
       while (journal_ && !ids.empty() && is_over(ids.back()))
         ids.pop_back();
@@ -1020,7 +1053,7 @@ private:
       box->plan = task_users::plan_of(plan_, launch->env);
     if (!launch->resume.empty()) {
       box->step = box->saved = launch->resume_steps;
-      if (!fs::exists(fs::path(launch->checkpoint_dir) / launch->resume / "weights"))
+      if (!fs::exists(fs::path(launch->checkpoint_dir) / launch->resume / weights))
         return note("run " + to_string(x.allocation) + " is to go on from checkpoint " + launch->resume +
                     ", whose files are gone");
     }
@@ -1029,47 +1062,44 @@ private:
     ++outcome_.runs;
     caf::anon_send(agent, news_of(*box, task_change::launched));
     wake(*box, std::chrono::milliseconds(10));
-    const auto& started = *(sandboxes_[box->serial] = std::move(box));
-    check_limits(started);
+    check_limits(*(sandboxes_[box->serial] = std::move(box)));
+  }
+  /// Looks up where the run was placed, and its search, unless the master is away. It takes the pool from the
+  /// placement, because the host may have moved since.
+  void find_place(sandbox& x) const {
+    const auto reads = this->reads();
+    if (!x.pool.empty() || !reads)
+      return;
+    const auto task = reads->task(x.id.task);
+    const auto runs = task ? reads->runs(x.id.task) : task.error();
+    if (!runs)
+      return;
+    x.search = task->experiment;
+    for (const auto& run : *runs)
+      if (run.run == x.id.run)
+        x.pool = run.pool;
   }
   /// Checks that the sandbox that has just begun is within the limits of its pool and of its search. Frozen
   /// sandboxes do not count, because their slots may be given away.
-  void check_limits(const sandbox& x) {
-    // Takes the pool from the placement, because the host may have moved since.
-    const auto pool_of = [this](const sandbox& one) {
-      std::vector<run_row> runs;
-      if (const auto reads = this->reads(); reads && one.id.task.is_trial()) {
-        if (const auto row = reads->trial(one.id.trial()))
-          runs = row->runs;
-      } else if (reads) {
-        if (const auto row = reads->other_task(one.id.task))
-          runs = row->runs;
-      }
-      for (const auto& run : runs)
-        if (run.run == one.id.run)
-          return run.pool;
-      return std::string();
-    };
-    const auto pool_name = pool_of(x);
+  void check_limits(sandbox& x) {
+    find_place(x);
     int pool = 0;
-    while (pool < int(plan_.pools.size()) && name_of_pool(pool) != pool_name)
+    while (pool < int(plan_.pools.size()) && name_of_pool(pool) != x.pool)
       ++pool;
     if (pool == int(plan_.pools.size()))
       return; // the master is away
     const auto& of = plan_.pools[std::size_t(pool)];
-    const auto search_of = [this](const sandbox& one) {
-      const auto row = journal_ && one.id.task.is_trial() ? journal_->reads()->trial(one.id.trial())
-                                                          : result<trial_row>(error{errc::not_found, ""});
-      return row ? row->experiment : experiment_id{};
-    };
-    const auto search = search_of(x);
+    const auto search = x.search;
     int in_pool = 0, of_search = 0;
     for (const auto& [serial, one] : sandboxes_) {
       // Who was given up with its actor may go on while its agent is away.
-      if (one->dead || frozen(*one) || abandoned_.contains(one->id.task) || pool_of(*one) != pool_name)
+      if (one->dead || frozen(*one) || abandoned_.contains(one->id.task))
+        continue;
+      find_place(*one);
+      if (one->pool != x.pool)
         continue;
       in_pool += int(one->slots.size());
-      if (search && search_of(*one) == search)
+      if (search && one->search == search)
         of_search += int(one->slots.size());
     }
     for (const int most : {of.max_slots, of.quota})
@@ -1198,7 +1228,7 @@ private:
     go_on(x);
   }
   void go_on(sandbox& x) {
-    promised_.push_back({x.id.trial(), x.step});
+    promised_[x.id.trial()].insert(x.step);
     x.waiting = sandbox::waits::nothing;
     if (x.step == script_length || x.step % 2 == 0)
       save(x);
@@ -1213,11 +1243,9 @@ private:
     checkpoint saved;
     saved.uuid = x.uuid();
     saved.steps = x.step;
-    saved.files = {{"weights", 1}};
+    saved.files = {{weights, 0}};
     saved.metadata = value::object();
-    const auto files = fs::path(x.checkpoint_dir) / saved.uuid;
-    fs::create_directories(files);
-    std::ofstream(files / "weights") << 'w';
+    write_checkpoint(checkpoints_.emplace_back(fs::path(x.checkpoint_dir) / saved.uuid));
     caf::anon_send(on.agent, task_checkpoint{{x.id, 0, x.process(), 0}, std::move(saved)});
   }
   void saved(sandbox& x, const checkpoint_answer& answer) {
@@ -1411,8 +1439,7 @@ private:
       later(std::chrono::milliseconds(50), [this, name, times] { kill_again(name, times); });
   }
   bool terminal_task(const std::string& name) const {
-    const auto row = journal_->reads()->other_task(parse_task(name.substr(5)));
-    return row && terminal(row->state);
+    return has_ended(*journal_->reads(), parse_task(name.substr(5)));
   }
   /// Loses a host for good. An operator removes it later, and what ran there is given away in any case.
   void lose_host(int n) {
@@ -1527,21 +1554,25 @@ private:
       if (row->state != experiment_state::completed && !hit)
         fail("experiment " + to_string(id) + " is " + std::string(name(row->state)) + ": " + row->why);
     }
-    for (const auto& [trial, steps] : promised_) {
+    for (const auto& [trial, promised] : promised_) {
       if (searches_->is_deleted(trial))
         continue;
-      const auto rows = reads->metrics(trial, 0, 1000, "validation");
-      if (!rows || std::none_of(rows->begin(), rows->end(),
-                                [steps = steps](const auto& x) { return x.steps == steps; }))
-        fail("the validation of trial " + to_string(trial) + " after " + std::to_string(steps) +
-             " steps was acknowledged and is not there");
+      std::set<std::int64_t> stored;
+      if (const auto rows = reads->metrics(trial, 0, 1000, "validation"))
+        for (const auto& row : *rows)
+          stored.insert(row.steps);
+      for (const auto steps : promised)
+        if (!stored.contains(steps))
+          fail("the validation of trial " + to_string(trial) + " after " + std::to_string(steps) +
+               " steps was acknowledged and is not there");
     }
     for (const auto& [serial, x] : sandboxes_)
       if (!x->dead)
         fail("run " + to_string(x->id) + " still runs");
     searches_->check_ends();
-    hit_what_was_placed_on_the_dead();
-    tasks_.check_ends(may_have_lost());
+    const auto all = all_tasks(*reads);
+    hit_what_was_placed_on_the_dead(all);
+    tasks_.check_ends(all, may_have_lost());
     if (!wrong_.empty())
       fail(wrong_);
   }
@@ -1578,18 +1609,14 @@ private:
   }
   /// Marks tasks that were placed on a host while it was dying: these may be lost though they never began
   /// there.
-  void hit_what_was_placed_on_the_dead() {
-    for (const auto kind : {task_kind::command, task_kind::notebook, task_kind::shell, task_kind::tensorboard,
-                            task_kind::generic}) {
-      const auto rows = journal_->reads()->other_tasks(kind);
-      for (const auto& row : rows ? *rows : std::vector<task_detail>())
-        for (const auto& run : row.runs)
-          for (const auto& part : run.on)
-            for (const auto& [name, from, until] : deaths_)
-              if (part.agent == name && run.placed >= from - std::chrono::seconds(1) &&
-                  run.placed <= until + std::chrono::seconds(1))
-                tasks_.hit(row.made.id);
-    }
+  void hit_what_was_placed_on_the_dead(const std::vector<task_detail>& all) {
+    for (const auto& row : all)
+      for (const auto& run : row.runs)
+        for (const auto& part : run.on)
+          for (const auto& [name, from, until] : deaths_)
+            if (part.agent == name && run.placed >= from - std::chrono::seconds(1) &&
+                run.placed <= until + std::chrono::seconds(1))
+              tasks_.hit(row.made.id);
   }
   /// Whether leases may have ended, which takes times away that add up. Before that no task is given away,
   /// unless a host is lost for good.
@@ -1616,7 +1643,7 @@ private:
   const planted_fault planted_;
   rng random_, ids_, repeats_, rests_;
   fs::path folder_;
-  node_config config_;
+  node_config& config_ = configuration_of_next();
   master_mail mail_;
   replayed_machines replayed_;
   std::unique_ptr<caf::actor_system> system_;
@@ -1641,9 +1668,11 @@ private:
   std::deque<std::function<void()>> afterwards_;
   std::map<std::uint64_t, std::unique_ptr<sandbox>> sandboxes_;
   std::set<std::pair<int, allocation_id>> started_;
-  std::vector<std::pair<trial_id, std::int64_t>> promised_; ///< validations that scripts were told are stored
-  std::set<trial_id> hit_;                                  ///< trials with a sandbox that died by a signal
+  /// Validations that scripts were told are stored, by their steps.
+  std::map<trial_id, std::set<std::int64_t>> promised_;
+  std::set<trial_id> hit_;           ///< trials with a sandbox that died by a signal
   std::map<trial_id, int> failures_; ///< number of failures that each trial's script made on its own
+  std::vector<fs::path> checkpoints_; ///< folders that scripts have written
   std::map<experiment_id, int> max_restarts_;
   std::set<trial_id> killed_; ///< trials that a user killed
   std::vector<experiment_id> submitted_;

@@ -1,11 +1,26 @@
 #include "test/sim/platform/replayed_machines.hpp"
 
+#include "actors/shells/durable.hpp"
 #include "actors/shells/probed.hpp"
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 
 namespace troupe::sim {
+namespace {
+
+/// Sets whether live machines show their snapshots alone, which is much quicker.
+void show_snapshots_alone(node_config& config, bool on) {
+  caf::put(config.content, std::string("driven.") + snapshots_alone, std::int64_t{on});
+}
+
+} // namespace
+
+replayed_machines::replayed_machines(node_config& config, bool skips)
+    : config_(config), probes_(*config.probes), skips_(skips) {
+  show_snapshots_alone(config_, true);
+}
 
 void replayed_machines::stored(const storage::commit_summary& what, const storage::reader& reads) {
   for (const auto& fact : what.facts)
@@ -32,11 +47,14 @@ void replayed_machines::take(experiment_id id, const experiment_fact& fact, cons
     settings_.emplace(id, std::move(*settings));
   }
   const auto& settings = settings_.at(id);
-  auto& known = experiments_.try_emplace(entity(id), experiment(experiment_spec_of(settings))).first->second;
-  known.machine.replay(fact);
-  ++known.facts;
-  static_cast<void>(known.machine.take_history());
-  changed_.insert(entity(id));
+  auto name = entity(id);
+  auto known = experiments_.find(name);
+  if (known == experiments_.end())
+    known = experiments_.try_emplace(name, experiment(experiment_spec_of(settings))).first;
+  known->second.machine.replay(fact);
+  ++known->second.facts;
+  static_cast<void>(known->second.machine.take_history());
+  changed_.insert(std::move(name));
   if (const auto* step = std::get_if<search_stepped>(&fact))
     for (const auto& made : step->created)
       trials_.try_emplace(entity(made.trial), trial(trial_spec_of(settings, made)));
@@ -73,18 +91,24 @@ template <class Machine>
 std::string replayed_machines::compare(const std::string& name, const replayed<Machine>& with,
                                        caf::scheduled_actor& live) {
   value shown;
-  const auto ask = [&](probe_side& side) { shown = side.describe ? side.describe() : value(); };
-  auto order = std::make_shared<std::function<void(probe_side&)>>(ask);
-  const auto mail =
-    caf::make_mailbox_element(nullptr, caf::make_message_id(), {}, probe_order{std::move(order)});
-  live.consume(*mail); // between two messages, as when it takes the order from its mailbox
+  const auto show = [&](probe_side& side) { shown = side.describe ? side.describe() : value(); };
+  const auto order = std::make_shared<std::function<void(probe_side&)>>(show);
+  const auto ask = [&] {
+    const auto mail = caf::make_mailbox_element(nullptr, caf::make_message_id(), {}, probe_order{order});
+    live.consume(*mail); // between two messages, as when it takes the order from its mailbox
+  };
+  ask();
   if (!shown.is_object() || !shown.contains("snapshot") || shown.at("facts") != with.facts)
     return {}; // not all that it has decided is stored
   changed_.erase(name);
   ++compared_;
   const auto& bytes = shown.at("snapshot").get_binary();
-  if (std::string(bytes.begin(), bytes.end()) == with.machine.snapshot())
+  const auto replayed = with.machine.snapshot();
+  if (std::equal(bytes.begin(), bytes.end(), replayed.begin(), replayed.end(),
+                 [](std::uint8_t a, char b) { return a == static_cast<std::uint8_t>(b); }))
     return {};
+  show_snapshots_alone(config_, false);
+  ask();
   return "what is stored of " + name +
          " gives another state than its actor has: " + with.machine.describe().dump() + ", and not " +
          shown.dump();

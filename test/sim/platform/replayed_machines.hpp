@@ -16,7 +16,7 @@ namespace troupe::sim {
 class replayed_machines {
 public:
   /// `skips`: a planted fault, what a trial's machine replays lacks its pauses.
-  replayed_machines(probe_register& probes, bool skips) : probes_(probes), skips_(skips) {}
+  replayed_machines(node_config& config, bool skips);
 
   void stored(const storage::commit_summary& what, const storage::reader& reads);
   /// `ran` has heard an answer. What differs; empty: nothing.
@@ -35,6 +35,7 @@ private:
   template <class Machine>
   std::string compare(const std::string& entity, const replayed<Machine>& with, caf::scheduled_actor& live);
 
+  node_config& config_;
   probe_register& probes_;
   bool skips_;
   std::map<experiment_id, experiment_settings> settings_;

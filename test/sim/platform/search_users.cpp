@@ -42,8 +42,8 @@ void search_users::go_on(std::size_t n, std::size_t wish) {
 
 void search_users::await_end(std::size_t n, std::size_t wish, std::function<void()> then) {
   const auto reads = with_.reads();
-  const auto row = reads ? reads->experiment(users_[n].id) : result<experiment_row>(error{errc::busy, ""});
-  if (row && terminal(row->state))
+  const auto state = reads ? state_of(*reads, users_[n].id) : std::nullopt;
+  if (state && terminal(*state))
     return then();
   with_.later(500ms, [this, n, wish, then] { await_end(n, wish, then); });
 }

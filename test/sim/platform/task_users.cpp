@@ -11,9 +11,6 @@ using namespace std::chrono_literals;
 constexpr const char* number_variable = "SIM_TASK";
 constexpr int longest_patience = 12; ///< number of looks at a task that does not end, twenty seconds apart
 
-constexpr task_kind all_kinds[] = {task_kind::command, task_kind::notebook, task_kind::shell,
-                                   task_kind::tensorboard, task_kind::generic};
-
 std::string variable_of(std::size_t number) {
   return std::string(number_variable) + "=" + std::to_string(number);
 }
@@ -128,17 +125,20 @@ void task_users::hold(std::size_t n, bool on, std::function<void()> then) {
 
 void task_users::wait_for_end(std::size_t n, int looks) {
   const auto reads = with_.reads();
-  const auto row = reads ? reads->other_task(users_[n].id) : result<task_detail>(error{errc::busy, ""});
-  if (row && terminal(row->state)) {
+  if (reads && has_ended(*reads, users_[n].id)) {
     users_[n].waits = false;
     return;
   }
-  const auto again = [this, n, looks] { with_.later(20s, [this, n, looks] { wait_for_end(n, looks + 1); }); };
+  const auto again = [this, n, looks] {
+    users_[n].only_looks = true;
+    with_.later(20s, [this, n, looks] { wait_for_end(n, looks + 1); });
+  };
   const auto& one = plan_.tasks[n];
   const bool endless = one.steps == 0 && one.idle == 0;
-  if (looks >= (endless ? 1 : longest_patience) && !users_[n].killed)
-    return kill(n, false, again);
-  again();
+  if (looks < (endless ? 1 : longest_patience) || users_[n].killed)
+    return again();
+  users_[n].only_looks = false;
+  kill(n, false, again);
 }
 
 void task_users::order(std::size_t n, const char* what, value fields, std::function<void(bool done)> then) {
@@ -159,8 +159,15 @@ bool task_users::follows(std::size_t n) const {
   return plan_.tasks[n].parent >= 0 && plan_.tasks[n].no_pause == 0;
 }
 
+bool task_users::want_nothing() const {
+  return std::none_of(users_.begin(), users_.end(), [](const user& x) { return x.waits && !x.only_looks; });
+}
+
 bool task_users::done() const {
-  return std::none_of(users_.begin(), users_.end(), [](const user& x) { return x.waits; });
+  const auto reads = with_.reads();
+  return want_nothing() && std::none_of(users_.begin(), users_.end(), [&](const user& x) {
+           return x.waits && !(reads && has_ended(*reads, x.id));
+         });
 }
 
 void task_users::hit(task_id id) { hit_.insert(id); }
@@ -189,23 +196,24 @@ void task_users::check_acknowledged() const {
   }
 }
 
-void task_users::check_ends(bool losses) const {
+void task_users::check_ends(const std::vector<task_detail>& all, bool losses) const {
   check_acknowledged();
-  for (std::size_t n = 0; n < users_.size(); ++n)
-    check_end(n, losses);
+  std::vector<std::string> environments;
+  for (const auto& row : all)
+    environments.push_back(to_json(row.made.config.value("environment", value())));
+  for (std::size_t n = 0; n < users_.size(); ++n) {
+    const auto named = [text = "\"" + variable_of(n) + "\""](const std::string& environment) {
+      return environment.find(text) != std::string::npos;
+    };
+    check_end(n, std::count_if(environments.begin(), environments.end(), named), losses);
+  }
 }
 
-void task_users::check_end(std::size_t n, bool losses) const {
+void task_users::check_end(std::size_t n, std::ptrdiff_t made, bool losses) const {
   const auto reads = with_.reads();
   const auto& one = users_[n];
   const auto& wanted = plan_.tasks[n];
   const auto name_of_it = "task " + std::to_string(n) + " (" + to_string(one.id) + ")";
-  std::size_t made = 0;
-  for (const auto kind : all_kinds)
-    if (const auto rows = reads->other_tasks(kind))
-      made += std::size_t(std::count_if(rows->begin(), rows->end(), [&](const task_detail& x) {
-        return to_json(x.made.config).find("\"" + variable_of(n) + "\"") != std::string::npos;
-      }));
   if (made != 1)
     return with_.note(name_of_it + " is there " + std::to_string(made) + " times");
 

@@ -13,13 +13,15 @@ public:
   /// `keyless` is a planted fault: creations have no key.
   task_users(scene with, const platform_plan& plan, bool keyless);
   void begin();
-  /// Whether every task was created and has ended, and no user waits for an answer.
+  bool want_nothing() const; ///< whether every user has had all answers, and waits at most for an end
+  /// Whether every task was created and has ended, and no user waits for an answer. It reads facts.
   bool done() const;
   /// Compares what users were told with what is stored. Also used right after a restart.
   void check_acknowledged() const;
-  /// Checks after the end of all tasks that each has ended once, as its plan and its users say. `losses`:
-  /// whether hosts were away so long that any task may have been lost.
-  void check_ends(bool losses) const;
+  /// Checks after the end of all tasks that each has ended once, as its plan and its users say. `all`: what
+  /// is stored of tasks that are not trials; `losses`: whether hosts were away so long that any task may have
+  /// been lost.
+  void check_ends(const std::vector<task_detail>& all, bool losses) const;
   void hit(task_id id); ///< says that the task's sandbox or its host has died
   std::string describe() const;
 
@@ -30,10 +32,11 @@ public:
 
 private:
   struct user {
-    task_id id;                  ///< none: the creation was not answered yet
-    bool waits = true;           ///< the user waits for a time, an answer, or the end
-    bool kill_sent = false;      ///< a kill was sent, by its own user or by that of a task above it
-    bool killed = false;         ///< a kill was acknowledged
+    task_id id;              ///< none: the creation was not answered yet
+    bool waits = true;       ///< the user waits for a time, an answer, or the end
+    bool only_looks = false; ///< the user has no wish left, and looks now and then whether the task has ended
+    bool kill_sent = false;  ///< a kill was sent, by its own user or by that of a task above it
+    bool killed = false;     ///< a kill was acknowledged
     std::optional<bool> paused;  ///< acknowledged value; nullopt: not known
     std::optional<int> priority; ///< acknowledged value; nullopt: not known
   };
@@ -47,7 +50,8 @@ private:
   std::vector<std::size_t> below(std::size_t n) const; ///< the task itself and the tasks below it
   /// Whether the task is paused and resumed together with the task above it.
   bool follows(std::size_t n) const;
-  void check_end(std::size_t n, bool losses) const;
+  /// `made`: number of tasks that were made of this one's plan.
+  void check_end(std::size_t n, std::ptrdiff_t made, bool losses) const;
 
   scene with_;
   const platform_plan& plan_;

@@ -68,11 +68,63 @@ TEST(Value, WritesOddNumbersAsNamesAndReadsThemBack) {
   EXPECT_FALSE(number_in("loss"));
 }
 
+/// What the JSON library's own parser makes of the bytes.
+value of_library(const std::string& bytes) { return value::from_msgpack(bytes, true, false); }
+
+TEST(Value, ReadsMsgpackAsTheJsonLibraryDoes) {
+  const value all{{"null", nullptr},
+                  {"yes", true},
+                  {"small", 1},
+                  {"negative", -5},
+                  {"numbers", {127u, 128u, 65'536u, 1ull << 40, -33, -200, -70'000, -(1ll << 40), 1.5, 0.1}},
+                  {"text", std::string(300, 'x')},
+                  {"bytes", value::binary({1, 2, 3})},
+                  {"typed bytes", value::binary({4}, 7)},
+                  {"empty", {value::object(), value::array(), ""}},
+                  {"", {{"a", {{"b", {1, {{"c", 2}}, 3}}}}, {"z", 4}}}};
+  const std::vector<std::string> texts = {
+    to_msgpack(all),
+    to_msgpack(5),
+    {"\xca\x3f\x80\x00\x00", 5},                 // a float of 4 bytes
+    {"\xd0\x05", 2},                             // a positive number of a signed format
+    {"\xd3\x00\x00\x00\x00\x00\x00\x00\x05", 9}, // another
+    {"\x82\xa1\x62\x01\xa1\x61\x02", 7},         // keys in no order
+    {"\x82\xa1\x61\x01\xa1\x61\x02", 7},         // a key that comes twice
+    {"\xd9\x01\x61", 3},                         // a size that is longer than needed
+  };
+  for (const auto& bytes : texts) {
+    const auto read = parse_msgpack(bytes);
+    ASSERT_TRUE(read) << read.error().what;
+    EXPECT_EQ(*read, of_library(bytes));
+    EXPECT_EQ(to_msgpack(*read), to_msgpack(of_library(bytes)));
+    EXPECT_EQ(read->type(), of_library(bytes).type());
+  }
+  // Changed bytes: both refuse them, or both read the same.
+  const auto whole = to_msgpack(all);
+  for (std::size_t at = 0; at < whole.size(); ++at)
+    for (const int other : {0x00, 0x81, 0x91, 0xa1, 0xc0, 0xc1, 0xc4, 0xc7, 0xca, 0xd4, 0xdc, 0xde, 0xff}) {
+      auto bytes = whole;
+      bytes[at] = static_cast<char>(other);
+      const auto read = parse_msgpack(bytes);
+      const auto known = of_library(bytes);
+      ASSERT_EQ(bool(read), !known.is_discarded()) << at << " " << other;
+      EXPECT_TRUE(!read || to_msgpack(*read) == to_msgpack(known)) << at << " " << other;
+    }
+  for (std::size_t size = 0; size < whole.size(); ++size)
+    EXPECT_FALSE(parse_msgpack(whole.substr(0, size))) << size;
+}
+
 TEST(Value, RefusesDeepNestingAndTrailingBytes) {
   EXPECT_FALSE(parse_json(std::string(600, '[') + std::string(600, ']')));
   EXPECT_FALSE(parse_json("{} x"));
   EXPECT_FALSE(parse_msgpack("\x93\x01\x02"));
   EXPECT_FALSE(parse_msgpack(std::string("\x01\x02", 2)));
+  for (const int depth : {512, 513, 100'000}) { // of arrays in each other
+    const auto nested = std::string(depth - 1, '\x91') + '\x90';
+    EXPECT_EQ(bool(parse_msgpack(nested)), depth <= 513) << depth;
+    const auto filled = std::string(depth, '\x91') + '\x01';
+    EXPECT_EQ(bool(parse_msgpack(filled)), depth <= 512) << depth;
+  }
 }
 
 TEST(Ids, ReadAndWrite) {
