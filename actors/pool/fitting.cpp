@@ -170,7 +170,6 @@ int room_index::fewest(int slots) const {
   return count;
 }
 
-/// The agents that have most free slots, of equals those whose names are first.
 std::vector<const agent_room*> room_index::largest(int count, const room_index* but) const {
   std::vector<const agent_room*> out;
   for (auto it = buckets_.rbegin(); it != buckets_.rend() && count > 0;) {

@@ -45,6 +45,9 @@ public:
   int free() const { return free_; }
   int most() const;                                 ///< free slots of the agent that has the most
   std::vector<const agent_room*> with_room() const; ///< all agents that have free slots, by name
+  /// The `count` agents with the most free slots, or all that have any; without those of `but`. Of equal
+  /// agents the first by name.
+  std::vector<const agent_room*> largest(int count, const room_index* but = nullptr) const;
 
   /// The agents that hold `slots` > 0 slots, best agents first; empty where the slots do not fit.
   agent_shares fit(int slots, bool single_node, gang_rule gangs) const;
@@ -74,7 +77,6 @@ private:
   static void take_first(members& to, const members& from, int count, const members* but = nullptr);
   const members* like(const bucket& b) const;
   int fewest(int slots) const;
-  std::vector<const agent_room*> largest(int count, const room_index* but = nullptr) const;
   agent_shares spread(int slots) const;
   agent_shares spread_beside(const room_index& preferred, int slots) const;
   agent_shares whole(int slots, bool mixed, const room_index* preferred = nullptr) const;

@@ -278,6 +278,7 @@ private:
   agent_parts chosen_in(const pool_run& run, const std::vector<pool_agent*>& among) const;
   // Explanations (pool_explain.cpp).
   using reason_text = std::pair<std::string, std::string>; ///< code, and text for people
+  value explain(const pool_run& run, const reason_text& reason, time_point now);
   /// `next` as ahead_of() takes it.
   std::vector<reason_text> reasons(const pool_run& run, const pool_run* next);
   struct possible_victims {
@@ -311,6 +312,7 @@ private:
   std::string closed_text(const pool_run& run) const;
   std::size_t position(const pool_run& run) const;
   bool is_held_back(const ranked_runs::line& line) const;
+  std::vector<const pool_agent*> agents_shown(const pool_run& run, std::ptrdiff_t most) const;
   value agents_for(const pool_run& run) const;
   static bool is_idle(const pool_agent& agent);
   bool never_fits(const pool_run& run) const;

@@ -19,6 +19,14 @@ std::int64_t seconds_between(time_point from, time_point to) {
   return std::chrono::duration_cast<std::chrono::seconds>(to - from).count();
 }
 
+/// Adds a field to an object whose fields so far have smaller keys. In a list of hundreds of objects this
+/// costs a third of what a braced list of fields does, which makes an array of each field first.
+template <class T>
+void append(value& object, const char* key, T&& x) {
+  auto& fields = object.get_ref<value::object_t&>();
+  fields.emplace_hint(fields.end(), key, std::forward<T>(x));
+}
+
 value shown(const agent_parts& on) {
   value list = value::array();
   for (const auto& part : on)
@@ -30,7 +38,10 @@ value shown(const agent_parts& on) {
 } // namespace
 
 /// Whether the present agents could hold the run if no slot were held, drained or disabled.
-bool pool::could_ever_hold(const pool_run& run) const { return fits_bare(run, run.terms.rules); }
+bool pool::could_ever_hold(const pool_run& run) const {
+  const bool all_open = open_ == total_; // nothing is drained or disabled, so the indexes tell the same
+  return all_open && run.slots > 0 ? could_hold(run) : fits_bare(run, run.terms.rules);
+}
 
 bool pool::fits_bare(const pool_run& run, const placement_rules& rules, bool with_away) const {
   std::map<std::string, room_index> groups;
@@ -66,8 +77,10 @@ std::vector<std::string> pool::away_for(const pool_run& run) const {
     return refusal(rules, name, agent.traits).empty() &&
            (run.slots > 0 ? !rules.single_node || std::ssize(agent.slots) >= run.need() : aux_of(agent) > 0);
   };
+  if (run.slots > 0 && could_ever_hold(run))
+    return {};
   std::vector<std::string> seen, unseen;
-  bool enough = run.slots > 0 && could_ever_hold(run);
+  bool enough = false;
   for (const auto& [name, agent] : agents_)
     if (agent.present)
       enough = enough || (run.slots == 0 && may(name, agent));
@@ -363,31 +376,45 @@ std::size_t pool::position(const pool_run& run) const {
   return before + 1;
 }
 
-value pool::agents_for(const pool_run& run) const {
-  constexpr std::ptrdiff_t most = 200; // of more agents, those with the most free slots that the run may use
+/// The present agents, by name. Where there are more than `most`, those are chosen that the run may use, with
+/// the most free slots first; of equal agents the first ones by name.
+std::vector<const pool_agent*> pool::agents_shown(const pool_run& run, std::ptrdiff_t most) const {
   std::vector<const pool_agent*> shown;
-  for (const auto& [name, agent] : agents_)
-    if (agent.present)
-      shown.push_back(&agent);
-  if (std::ssize(shown) > most) {
-    std::vector<std::tuple<bool, int, std::size_t>> order; // equal agents are ordered by name
-    order.reserve(shown.size());
-    const bool any = run.terms.rules == placement_rules{};
-    for (std::size_t i = 0; i < shown.size(); ++i) {
-      const auto& agent = *shown[i];
-      order.emplace_back(!any && !refusal(run.terms.rules, agent.now.name, agent.traits).empty(),
-                         -agent.now.free, i);
-    }
-    std::nth_element(order.begin(), order.begin() + most, order.end());
-    order.resize(most);
-    std::sort(order.begin(), order.end(),
-              [](const auto& a, const auto& b) { return std::get<2>(a) < std::get<2>(b); });
-    const auto all = std::exchange(shown, {});
-    for (const auto& [refused, free, i] : order)
-      shown.push_back(all[i]);
-  }
+  const auto by_free = [](const pool_agent* a, const pool_agent* b) {
+    return a->now.free != b->now.free ? a->now.free > b->now.free : a->now.name < b->now.name;
+  };
+  const auto by_name = [](const pool_agent* a, const pool_agent* b) { return a->now.name < b->now.name; };
+  // Mostly the agents that the run may use suffice: those with free slots are in an index, and of the others
+  // the first ones are found soon.
+  for (const auto& [label, group] : run.view->groups)
+    for (const auto* room : group.now.largest(static_cast<int>(most)))
+      shown.push_back(static_cast<const pool_agent::room*>(room)->of);
+  std::sort(shown.begin(), shown.end(), by_free);
+  if (std::ssize(shown) > most)
+    shown.resize(static_cast<std::size_t>(most));
+  const auto may_use = [&](const std::string& name, const pool_agent& agent) {
+    return run.view->rules == placement_rules{} || refusal(run.terms.rules, name, agent.traits).empty();
+  };
+  for (auto it = agents_.begin(); it != agents_.end() && std::ssize(shown) < most; ++it)
+    if (it->second.present && it->second.now.free == 0 && may_use(it->first, it->second))
+      shown.push_back(&it->second);
+  std::vector<const pool_agent*> refused;
+  if (std::ssize(shown) < most)
+    for (const auto& [name, agent] : agents_)
+      if (agent.present && !may_use(name, agent))
+        refused.push_back(&agent);
+  const auto count = std::min(std::ssize(refused), most - std::ssize(shown));
+  std::partial_sort(refused.begin(), refused.begin() + count, refused.end(), by_free);
+  shown.insert(shown.end(), refused.begin(), refused.begin() + count);
+  std::sort(shown.begin(), shown.end(), by_name);
+  return shown;
+}
+
+value pool::agents_for(const pool_run& run) const {
+  constexpr std::ptrdiff_t most = 200;
   value list = value::array();
-  for (const auto* one : shown) {
+  list.get_ref<value::array_t&>().reserve(most);
+  for (const auto* one : agents_shown(run, most)) {
     const auto& agent = *one;
     int free = 0, kept = 0;
     for (const auto& s : agent.slots) {
@@ -407,7 +434,11 @@ value pool::agents_for(const pool_run& run) const {
       why = "has " + std::to_string(free) + " of " + std::to_string(agent.slots.size()) + " slots free" +
             (kept > 0 ? ", and keeps " + std::to_string(kept) + " for another" : "");
     const bool fits = why.empty();
-    list.push_back({{"agent", agent.now.name}, {"free", free}, {"fits", fits}, {"why", why}});
+    auto& shown = list.emplace_back(value::object());
+    append(shown, "agent", agent.now.name);
+    append(shown, "fits", fits);
+    append(shown, "free", free);
+    append(shown, "why", std::move(why));
   }
   for (const auto& name : run.waits() ? away_for(run) : std::vector<std::string>())
     if (std::ssize(list) < most)
@@ -460,6 +491,7 @@ value pool::would_free(const pool_run& run, time_point now) {
       const bool preempted = victims.now.contains(id) || is_young || stopping;
       const auto* heir = stopping ? heir_of(holder) : nullptr;
       value agents = value::array();
+      agents.get_ref<value::array_t&>().reserve(holder.on.size());
       for (const auto& part : holder.on)
         agents.push_back(part.agent->now.name);
       const bool known = holder.since != time_point{};
@@ -467,17 +499,19 @@ value pool::would_free(const pool_run& run, time_point now) {
       const bool by_priority = !preempted && settings_.scheduler == scheduler_kind::priority &&
                                is_preemptible(holder) && holder.job != run.job && from >= 1 &&
                                from < priority_of(*run.job);
-      list.push_back({{"allocation", to_string(id)},
-                      {"agents", std::move(agents)},
-                      {"slots", holder.held()},
-                      {"how", preempted ? "preempted" : "ends"},
-                      {"stopping", stopping},
-                      {"preemptedFor", heir ? value(to_string(heir->id)) : value()},
-                      {"costSeconds", (preempted || is_preemptible(holder)) && known
-                                        ? holder.held() * seconds_between(holder.since, now)
-                                        : 0},
-                      {"fromPriority", by_priority ? value(from) : value()},
-                      {"expectedSeconds", is_young ? value(std::ceil(young->second)) : value()}});
+      auto& shown = list.emplace_back(value::object());
+      append(shown, "agents", std::move(agents));
+      append(shown, "allocation", to_string(id));
+      append(shown, "costSeconds",
+             (preempted || is_preemptible(holder)) && known
+               ? holder.held() * seconds_between(holder.since, now)
+               : 0);
+      append(shown, "expectedSeconds", is_young ? value(std::ceil(young->second)) : value());
+      append(shown, "fromPriority", by_priority ? value(from) : value());
+      append(shown, "how", preempted ? "preempted" : "ends");
+      append(shown, "preemptedFor", heir ? value(to_string(heir->id)) : value());
+      append(shown, "slots", holder.held());
+      append(shown, "stopping", stopping);
     }
   }
   return list;
@@ -487,10 +521,12 @@ value pool::explain(allocation_id id, time_point now) {
   const auto it = runs_.find(id);
   if (it == runs_.end())
     return {};
-  const auto& run = it->second;
   refresh_turns();
-  const auto [code, text] = reasons(run, next_in_turn()).front();
-  return {{"reason", {{"code", code}, {"text", text}}},
+  return explain(it->second, reasons(it->second, next_in_turn()).front(), now);
+}
+
+value pool::explain(const pool_run& run, const reason_text& reason, time_point now) {
+  return {{"reason", {{"code", reason.first}, {"text", reason.second}}},
           {"position", run.waits() ? value(position(run)) : value()},
           {"agents", agents_for(run)},
           {"wouldFree", would_free(run, now)},
@@ -639,6 +675,8 @@ std::optional<int> pool::priority_that_starts(const pool_run& run) {
       return !is_lacking(lacks) && first >= 1 && first < run.job->rank.priority ? std::optional(first)
                                                                                 : std::nullopt;
     bars lifted;
+    if (first < 1) // no priority is urgent enough
+      return std::nullopt;
     std::optional<int> above;
     std::size_t tried = 0; // above 1000 runs to preempt there is no advice
     ranked_runs::walk running(running_, true);
@@ -715,10 +753,14 @@ std::string pool::advice(const pool_run& run, const std::string& code) {
 }
 
 value pool::explain(allocation_id id, const std::vector<run_outlook>& outlooks, time_point now) {
-  auto said = explain(id, now);
-  if (said.is_null())
-    return said;
-  const auto& run = runs_.at(id);
+  const auto it = runs_.find(id);
+  if (it == runs_.end())
+    return {};
+  const auto& run = it->second;
+  refresh_turns();
+  const auto* next = next_in_turn();
+  const auto all = reasons(run, next);
+  auto said = explain(run, all.front(), now);
   for (auto& one : said["wouldFree"]) {
     const auto holder = runs_.find(parse_allocation(one["allocation"].get<std::string>()));
     const auto known = std::find_if(outlooks.begin(), outlooks.end(),
@@ -734,8 +776,6 @@ value pool::explain(allocation_id id, const std::vector<run_outlook>& outlooks, 
     if ((one["how"] == "preempted" || is_preemptible(holder->second)) && known->saved != time_point{})
       one["costSeconds"] = holder->second.held() * seconds_between(known->saved, now);
   }
-  const auto* next = next_in_turn();
-  const auto all = reasons(run, next);
   auto also = value::array();
   for (std::size_t i = 1; i < all.size(); ++i)
     also.push_back({{"code", all[i].first}, {"text", all[i].second}});
