@@ -1390,6 +1390,8 @@ private:
       return;
     const auto& [name, who] = some[pick % some.size()];
     struck_ += " " + name;
+    if (constexpr std::string_view of_host = "runtime of "; name.starts_with(of_host))
+      deaths_.push_back({name.substr(of_host.size()), now(), now()});
     trace("ends", name);
     if (who)
       end_with_fault(who);
@@ -1607,8 +1609,8 @@ private:
            std::all_of(plan_.searches.begin(), plan_.searches.end(),
                        [](const auto& x) { return x.slots_per_trial == 1; });
   }
-  /// Marks tasks that were placed on a host while it was dying: these may be lost though they never began
-  /// there.
+  /// Marks tasks that were placed on a host while it, or its runtime, was dying: these may be lost though
+  /// they never began there (docs/failures.md).
   void hit_what_was_placed_on_the_dead(const std::vector<task_detail>& all) {
     for (const auto& row : all)
       for (const auto& run : row.runs)
@@ -1663,15 +1665,15 @@ private:
     std::string name;
     time_point from, until;
   };
-  std::vector<death> deaths_; ///< deaths of hosts
+  std::vector<death> deaths_; ///< deaths of hosts and of runtimes
   /// Functions to run between two messages, outside of any actor.
   std::deque<std::function<void()>> afterwards_;
   std::map<std::uint64_t, std::unique_ptr<sandbox>> sandboxes_;
   std::set<std::pair<int, allocation_id>> started_;
   /// Validations that scripts were told are stored, by their steps.
   std::map<trial_id, std::set<std::int64_t>> promised_;
-  std::set<trial_id> hit_;           ///< trials with a sandbox that died by a signal
-  std::map<trial_id, int> failures_; ///< number of failures that each trial's script made on its own
+  std::set<trial_id> hit_;            ///< trials with a sandbox that died by a signal
+  std::map<trial_id, int> failures_;  ///< number of failures that each trial's script made on its own
   std::vector<fs::path> checkpoints_; ///< folders that scripts have written
   std::map<experiment_id, int> max_restarts_;
   std::set<trial_id> killed_; ///< trials that a user killed
