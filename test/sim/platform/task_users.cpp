@@ -205,16 +205,18 @@ void task_users::check_ends(const std::vector<task_detail>& all, bool losses) co
     const auto named = [text = "\"" + variable_of(n) + "\""](const std::string& environment) {
       return environment.find(text) != std::string::npos;
     };
-    check_end(n, std::count_if(environments.begin(), environments.end(), named), losses);
+    check_end(n, all, std::count_if(environments.begin(), environments.end(), named), losses);
   }
 }
 
-void task_users::check_end(std::size_t n, std::ptrdiff_t made, bool losses) const {
+void task_users::check_end(std::size_t n, const std::vector<task_detail>& all, std::ptrdiff_t made,
+                           bool losses) const {
   const auto reads = with_.reads();
   const auto& one = users_[n];
   const auto& wanted = plan_.tasks[n];
   const auto name_of_it = "task " + std::to_string(n) + " (" + to_string(one.id) + ")";
-  if (made != 1)
+  const auto at = std::find_if(all.begin(), all.end(), [&](const auto& x) { return x.made.id == one.id; });
+  if (made != 1 || at == all.end())
     return with_.note(name_of_it + " is there " + std::to_string(made) + " times");
 
   int ends = 0, open = 0;
@@ -235,7 +237,7 @@ void task_users::check_end(std::size_t n, std::ptrdiff_t made, bool losses) cons
   if (ends != 1 || !last || open != 0)
     return with_.note(name_of_it + " has ended " + std::to_string(ends) + " times");
 
-  const auto row = *reads->other_task(one.id);
+  const auto& row = *at;
   const auto shown =
     std::string(name(row.state)) + " with exit code " + std::to_string(row.exit_code) + ": " + row.why;
   // The start order of one part was lost with its agent's process, and other parts had begun.

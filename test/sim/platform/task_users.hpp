@@ -51,7 +51,7 @@ private:
   /// Whether the task is paused and resumed together with the task above it.
   bool follows(std::size_t n) const;
   /// `made`: number of tasks that were made of this one's plan.
-  void check_end(std::size_t n, std::ptrdiff_t made, bool losses) const;
+  void check_end(std::size_t n, const std::vector<task_detail>& all, std::ptrdiff_t made, bool losses) const;
 
   scene with_;
   const platform_plan& plan_;
