@@ -23,8 +23,9 @@ with core.init() as ctx:
         ctx.train.report_training_metrics(steps_completed=step, metrics={"loss": 1 / step})
         with ctx.checkpoint.store_path({"steps_completed": step}) as (path, uuid):
             (path / "weights").write_text("w" * step)
-            (path / "more").mkdir()
+            (path / "more" / "deep").mkdir(parents=True)
             (path / "more" / "state").write_text("s")
+            (path / "more" / "deep" / "state").write_text("s")
         ctx.train.report_validation_metrics(steps_completed=step, metrics={"loss": abs(step - 2)})
 """
 SECRET = "word-of-ada"
@@ -130,9 +131,9 @@ def test_a_policy_a_user_and_a_deletion_remove_files_from_a_bucket(cluster, buck
 
     named = cluster.run()
     its = cluster.uuids(named)
-    cluster.det("checkpoint", "rm", its[3], "--glob", "more/*", "--yes")
+    cluster.det("checkpoint", "rm", its[3], "--glob", "more", "--yes")  # a folder with a folder in it
     wait_for(lambda: cluster.alive(named)[3] == "PARTIALLY_DELETED", 120, what=lambda: cluster.log_of(cluster.gc_tasks()[-1]["entity"][5:]))
-    assert not bucket.keys(f"{its[3]}/more/state") and bucket.keys(f"{its[3]}/weights")
+    assert not bucket.keys(f"{its[3]}/more") and bucket.keys(f"{its[3]}/weights")
     assert {fact["by"] for fact in cluster.facts("checkpoint_changed") if fact["uuid"] == its[3]} == {"admin"}, "who ordered it"
     assert cluster.gc_tasks()[-1]["by"] == "admin" and first["by"] == "", "the policy has removed the others"
     warm = f"entrypoint: 'true'\nsearcher: {{name: single, metric: loss, source_checkpoint_uuid: {its[3]}}}\n"

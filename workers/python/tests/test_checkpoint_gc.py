@@ -3,6 +3,7 @@
 import http.server
 import io
 import json
+import sys
 import threading
 import urllib.error
 
@@ -183,6 +184,22 @@ def test_a_bucket_is_emptied_by_the_client_of_determined(bucket, run, capsys):
     assert (path, token) == ("/api/v1/checkpoints", "Bearer token")
     assert [one["uuid"] for one in body["checkpoints"]] == ["u"] and body["checkpoints"][0]["resources"]["resources"]["weights"] == 5
     assert "u/more/state" not in left()
+    for globs in (["a"], ["a/**"], ["a", "**/b"], ["?"]):  # a folder with a folder in it
+        for key in ("x/a/", "x/a/b/", "x/a/b//odd", "x/a/b/deep", "x/kept"):
+            bucket.put_object(Bucket="models", Key=f"of/ours/{key}", Body=b"1")
+        order.update(globs=globs, checkpoints=["x"])
+        assert set(run(order)[-1][2]["checkpoints"][0]["resources"]["resources"]) == {"kept"}
+        assert [key for key in left() if key.startswith("x/")] == ["x/kept"]
+    odd = ["of/[1]/x/a//odd", "of/[1]/x/a/deep", "of/[1]/x/kept"]
+    for key in odd:
+        bucket.put_object(Bucket="models", Key=key, Body=b"1")
+    for globs, kept in (([], odd), (["a"], odd[2:])):  # Without a pattern it only looks at what is there.
+        order.update(globs=globs, storage={**storage, "prefix": "of/[1]"})
+        run(order)
+        assert [one["Key"] for one in bucket.list_objects_v2(Bucket="models", Prefix="of/[1]/")["Contents"]] == kept
+    bucket.delete_object(Bucket="models", Key=odd[2])
+    order.update(storage=storage)
+    bucket.delete_object(Bucket="models", Key="of/ours/x/kept")
     for key in ("x/a/", "x/a/b/", "x/a/b/[odd]*", "x/a/b/other"):
         bucket.put_object(Bucket="models", Key=f"of/ours/{key}", Body=b"1")
     order.update(globs=["a/**/[[]odd*"], checkpoints=["x"])
@@ -202,3 +219,130 @@ def test_a_bucket_is_emptied_by_the_client_of_determined(bucket, run, capsys):
     said = capsys.readouterr()
     assert "NoSuchBucket" in said.err and "0 of 3 checkpoints" in said.err
     assert "a-word" not in said.out + said.err and "an-id" not in said.out + said.err
+
+
+class BlobFault(Exception):
+    error_code = "BlobNotFound"
+
+
+class Azure:
+    """Takes the place of the client's access to Azure, with blobs by container and name. `also`: what another task removes before the
+    first removal here. As at Azure, a blob is written and removed also through a container `models/sub`, but only `models` is listed."""
+
+    blobs: dict = {}
+    also: list = []
+
+    def __init__(self, container, connection_string, account_url, credential):
+        pass
+
+    def list_files(self, container, file_prefix):
+        if "/" in container:
+            raise BlobFault("The specified blob does not exist.")
+        return {name: size for name, size in Azure.blobs.items() if name.startswith(f"{file_prefix}")}
+
+    def delete_files(self, container, files):
+        while files and Azure.also:
+            Azure.blobs.pop(Azure.also.pop(), None)
+        for file in files:
+            name = f"{container}/{file}".partition("/")[2]
+            if name not in Azure.blobs:
+                raise BlobFault("The specified blob does not exist.\nRequestId:1")
+            del Azure.blobs[name]
+
+
+@pytest.fixture
+def azure(monkeypatch):
+    pytest.importorskip("determined")
+    from determined.common.storage import azure_client
+
+    monkeypatch.setattr(azure_client, "AzureStorageClient", Azure)
+    Azure.blobs, Azure.also = {}, []
+    return Azure
+
+
+def azure_order(container="models", **more):
+    return {"experiment": 7, "trial": None, "cluster": "C", "storage": {"type": "azure", "container": container, "connection_string": "x"},
+            "globs": [], "checkpoints": ["u", "v"], "tensorboards": False, **more}
+
+
+@pytest.mark.parametrize("globs, left", [(["**"], ["v/weights"]), (["more"], ["u/weights", "v/weights"])])
+def test_what_another_task_has_removed_from_azure_ends_no_removal(azure, run, globs, left):
+    azure.blobs.update({f"{uuid}/{path}": size for uuid in "uv" for path, size in {**FILES, "more/deep/": 0, "more/deep/state": 1}.items()})
+    azure.also += ["u/more/", "u/more/deep/state", "v/more/", "v/more/state", "v/more/deep/", "v/more/deep/state"]
+    told = run(azure_order(globs=globs, checkpoints=["u"]))[-1][2]["checkpoints"]
+    assert sorted(azure.blobs) == left
+    assert told == [{"uuid": "u", "resources": {"resources": {} if globs == ["**"] else {"weights": 5}}}]
+
+
+def test_other_tensorboard_files_go_from_azure_where_another_task_has_removed_some(azure, run):
+    at = "C/tensorboard/experiment"
+    azure.blobs.update({f"{at}/7/trial/{trial}/f": 1 for trial in (1, 2, 3)} | {f"{at}/70/trial/1/f": 1})
+    azure.also += [f"{at}/7/trial/1/f", f"{at}/7/trial/2/f"]
+    run(azure_order(checkpoints=[], tensorboards=True))
+    assert sorted(azure.blobs) == [f"{at}/70/trial/1/f"]
+
+
+@pytest.mark.parametrize("container", ["models/runs/old", "models/runs/old/"])
+def test_what_was_saved_to_a_folder_of_an_azure_container_is_removed(azure, run, container):
+    at = "C/tensorboard/experiment/7/trial/1/f"
+    kept = {"u/weights": 5, at: 1, "runs/u/weights": 5}
+    azure.blobs.update(kept | {f"runs/old/{path}": 1 for path in ("u/weights", "u/more/", "u/more/state", "v/weights", at)})
+    told = run(azure_order(container, globs=["more"]))[-1][2]["checkpoints"]
+    assert [(one["uuid"], set(one["resources"]["resources"])) for one in told] == [("u", {"weights"}), ("v", {"weights"})]
+    assert "runs/old/u/more/state" not in azure.blobs and at in azure.blobs
+    told = run(azure_order(container, globs=["**/*"], tensorboards=True))[-1][2]["checkpoints"]
+    assert told == [{"uuid": uuid, "resources": {"resources": {}}} for uuid in "uv"] and azure.blobs == kept
+
+
+def test_a_fault_of_azure_at_a_removal_is_told(azure, run, capsys, monkeypatch):
+    azure.blobs.update({"u/weights": 5})
+    refused = type("Refused", (Exception,), {"error_code": "AuthorizationFailure"})
+    monkeypatch.setattr(azure, "delete_files", lambda *_: (_ for _ in ()).throw(refused("not allowed")))
+    with pytest.raises(SystemExit):
+        run(azure_order(globs=["**/*"]))
+    assert "0 of 2 checkpoints done: not allowed" in capsys.readouterr().err
+
+
+def test_the_task_says_how_to_install_what_the_bucket_needs(run, capsys, monkeypatch):
+    pytest.importorskip("determined")
+    monkeypatch.setitem(sys.modules, "azure", None)
+    monkeypatch.setitem(sys.modules, "azure.core.exceptions", None)
+    with pytest.raises(SystemExit):
+        run(azure_order(globs=["**/*"]))
+    assert f"0 of 2 checkpoints done: files in a bucket are removed by Determined's client: '{sys.executable} -m pip install determined==" in capsys.readouterr().err
+
+
+def test_what_another_task_has_removed_from_google_ends_no_removal(run, monkeypatch):
+    pytest.importorskip("determined")
+    emulator = pytest.importorskip("gcp_storage_emulator.server")
+    from google.auth.credentials import AnonymousCredentials
+    from google.cloud import storage
+
+    server = emulator.create_server("127.0.0.1", 0, in_memory=True)
+    server.start()
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{server._api._httpd.server_address[1]}")
+    client = storage.Client(project="p", credentials=AnonymousCredentials())
+    monkeypatch.setattr(storage, "Client", lambda: client)
+    at = "C/tensorboard/experiment"
+    lists = client.list_blobs
+    absent = []
+
+    def listed(bucket, **more):
+        found = list(lists(bucket, **more))
+        for blob in found:
+            if blob.name in absent:  # Another task removes it after it was listed.
+                absent.remove(blob.name)
+                client.bucket("models").blob(blob.name).delete()
+        return found
+    try:
+        bucket = client.create_bucket("models")
+        for name in ("u/weights", "u/more/", "u/more/state", f"{at}/7/trial/1/f", f"{at}/7/trial/2/f", f"{at}/70/trial/1/f"):
+            bucket.blob(name).upload_from_string("1")
+        monkeypatch.setattr(client, "list_blobs", listed)
+        order = {"experiment": 7, "trial": None, "cluster": "C", "storage": {"type": "gcs", "bucket": "models"}, "globs": ["more"],
+                 "checkpoints": ["u"], "tensorboards": True}
+        absent += ["u/more/", f"{at}/7/trial/1/f"]
+        assert run(order)[-1][2]["checkpoints"] == [{"uuid": "u", "resources": {"resources": {"weights": 1}}}]
+        assert not absent and [blob.name for blob in lists("models")] == [f"{at}/70/trial/1/f", "u/weights"]
+    finally:
+        server.stop()

@@ -2,12 +2,12 @@
 of each checkpoint are left. All of this may be done again: a checkpoint that is gone is no fault."""
 
 import fnmatch
-import glob
+import posixpath
 import re
 import sys
 import threading
 import urllib.error
-from typing import Any, Callable, Dict, List, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Set, Tuple
 
 from troupe.services._common import Surroundings, give_up, say
 
@@ -44,8 +44,7 @@ def remaining(files: Dict[str, int]) -> Dict[str, int]:
 
 
 def goes(path: str, globs: List[str]) -> bool:
-    """Whether a pattern matches the path or a folder above it. The rules are those by which the master removes files that it reaches; the
-    client's own fail where a folder and a folder in it match, as with `**`."""
+    """Whether a pattern matches the path or a folder above it. The rules are those by which the master removes files that it reaches."""
     parts = path.rstrip("/").split("/")
     for pattern in globs:
         reached: Set[int] = {0}  # how many parts of the path the pattern matches so far
@@ -59,18 +58,73 @@ def goes(path: str, globs: List[str]) -> bool:
     return False
 
 
-class Removal:
-    """`manager` is a storage manager of Determined's client; `gone` is the class of its fault that a checkpoint is not there."""
+def without_named(files: Dict[str, int], prefix: str, paths: List[str]) -> Dict[str, int]:
+    """The files of a bucket that are left when those of `paths`, below `prefix`, go. It takes the place of the client's own rule, which
+    matches patterns in a copy of the folders on this host: it fails where a folder goes with a folder in it, and takes files as removed
+    whose paths that copy cannot have (`a//b`)."""
+    named = {f"{prefix}/{path}" for path in paths}
+    return {path: size for path, size in files.items() if path not in named}
 
-    def __init__(self, manager: Any, gone: type) -> None:
+
+def vanished(fault: BaseException) -> bool:
+    code = getattr(fault, "error_code", None)
+    return getattr(code, "value", code) == "BlobNotFound" or getattr(fault, "code", None) == 404
+
+
+def forgiving(remove: Callable[..., Any]) -> Callable[..., None]:
+    """`remove` for a file that may be gone already, as another task may have removed it since the bucket was listed."""
+
+    def call(*args: Any, **more: Any) -> None:
+        try:
+            remove(*args, **more)
+        except Exception as fault:  # noqa: BLE001 - the classes are those of the bucket's library
+            if not vanished(fault):
+                raise
+
+    return call
+
+
+def adapted(manager: Any, kind: str) -> Any:
+    """A storage manager or a TensorBoard manager of the client, which removes what is there still. S3 itself forgives what is gone."""
+    manager._apply_globs_to_resources = without_named
+    if kind == "azure":
+        remove = forgiving(manager.client.delete_files)
+
+        def one_by_one(container: str, files: Iterable[str]) -> None:
+            for file in files:
+                remove(container, [file])
+
+        manager.client.delete_files = one_by_one
+    elif kind == "gcs":
+        manager.bucket.delete_blob = forgiving(manager.bucket.delete_blob)
+    return manager
+
+
+def split_container(storage: Dict[str, Any]) -> Tuple[Dict[str, Any], str]:
+    """The storage with the plain name of its container, and the folder in there. For `container: models/runs` the client saves to the
+    folder `runs` of `models`, but it cannot list that. Both are as given where the storage is not of Azure."""
+    if storage["type"] != "azure" or "/" not in str(storage.get("container")):
+        return storage, ""
+    container, _, folder = str(storage["container"]).rstrip("/").partition("/")
+    return {**storage, "container": container}, folder
+
+
+class Removal:
+    """`manager` is a storage manager of Determined's client, `folder` the folder in its bucket below which the checkpoints are, and `gone`
+    the class of its fault that a checkpoint is not there."""
+
+    def __init__(self, manager: Any, gone: type, folder: str = "") -> None:
         self.manager = manager
         self.gone = gone
+        self.folder = folder
         self.found = False  # whether anything was there of the checkpoint that was removed last
         self.begun: List[Tuple[str, Dict[str, int]]] = []  # the checkpoint that is being removed, and what was there of it; none or one
 
-    def delete(self, uuid: str, globs: List[str]) -> Dict[str, int]:
+    def delete(self, uuid: str, paths: List[str]) -> Dict[str, int]:
+        """Removes these paths, and returns all others."""
         try:
-            return {str(path): int(size or 0) for path, size in self.manager.delete(uuid, globs).items()}
+            left = self.manager.delete(posixpath.join(self.folder, uuid), paths)
+            return {str(path): int(size or 0) for path, size in left.items()}
         except self.gone:
             return {}
 
@@ -84,7 +138,7 @@ class Removal:
         if not globs or not there or not (wanted or whole):
             return remaining(there)
         self.begun = [(uuid, there)]
-        self.delete(uuid, all_files if whole else [glob.escape(path) for path in sorted(wanted)])
+        self.delete(uuid, all_files if whole else sorted(wanted))
         left = self.delete(uuid, [])
         more = sorted(path for path in left if whole or path in wanted)
         if more:
@@ -127,15 +181,19 @@ def report(call: Callable[[List[Dict[str, Any]]], None], found: Dict[str, Dict[s
         wait *= 2
 
 
-def tensorboards_of(order: Dict[str, Any], storage: Dict[str, Any], folder: str) -> Any:
+def tensorboards_of(order: Dict[str, Any], storage: Dict[str, Any], folder: str, container_path: str) -> Any:
     from determined import tensorboard
 
     trial = order.get("trial")
     manager = tensorboard.build(str(order.get("cluster") or ""), str(order["experiment"]), None if trial is None else str(trial), storage,
-                                container_path=folder, async_upload=False, sync_on_close=False)
+                                container_path=container_path, async_upload=False, sync_on_close=False)
     # Without the slash the files of experiment 70 would go with those of experiment 7.
-    manager.sync_path = f"{manager.sync_path}/"
-    return manager
+    manager.sync_path = posixpath.join(folder, str(manager.sync_path), "")
+    return adapted(manager, storage["type"])
+
+
+def lacking(fault: ImportError) -> str:
+    return f"files in a bucket are removed by Determined's client: '{sys.executable} -m pip install determined==0.38.1' ({fault})"
 
 
 def main() -> int:
@@ -148,9 +206,10 @@ def main() -> int:
         from determined import errors
         from determined.common import constants, storage as managers
     except ImportError as fault:
-        give_up(f"files in a bucket are removed by Determined's client: '{sys.executable} -m pip install determined==0.38.1' ({fault})")
+        give_up(lacking(fault))
     secrets = secrets_of(storage)
-    folder = constants.SHARED_FS_CONTAINER_PATH
+    storage, folder = split_container(storage)
+    container_path = constants.SHARED_FS_CONTAINER_PATH
     said: Dict[str, Dict[str, int]] = {}
 
     def tell() -> None:
@@ -159,9 +218,9 @@ def main() -> int:
         said.clear()
 
     done = 0
-    removal = Removal(None, errors.CheckpointNotFound)
+    removal = Removal(None, errors.CheckpointNotFound, folder)
     try:
-        removal.manager = managers.build(storage, container_path=folder)
+        removal.manager = adapted(managers.build(storage, container_path=container_path), storage["type"])
         for uuid in uuids:
             said[uuid] = removal.remove(uuid, globs)
             done += 1
@@ -170,11 +229,11 @@ def main() -> int:
             if len(said) >= told_together:
                 tell()
         if order.get("tensorboards"):
-            tensorboards_of(order, storage, folder).delete()
+            tensorboards_of(order, storage, folder, container_path).delete()
             say(f"TensorBoard files of experiment {order['experiment']} are gone")
         tell()
     except Exception as fault:  # noqa: BLE001 - whatever the bucket's library raises
-        why = without(first_line(fault), secrets)
+        why = lacking(fault) if isinstance(fault, ImportError) else without(first_line(fault), secrets)
         said.update(removal.broken_off())
         try:
             tell()
