@@ -178,7 +178,9 @@ TEST(AcceptConfig, OnlyTheStorageOfAllLayersTogetherHasToBeComplete) {
   const value whole = {{"type", "azure"}, {"container", "q"}, {"connection_string", "C"}};
   const value s3 = {{"type", "s3"}, {"bucket", "b"}};
   const std::string no_login = "checkpoint_storage: exactly one of connection_string and account_url must be";
+  const std::string no_secret = "checkpoint_storage.account_url: nobody can sign in by the address alone";
   const std::string mine = "checkpoint_storage: {type: azure, container: mine}\n";
+  const std::string by_url = "checkpoint_storage: {type: azure, container: c, account_url: ";
   const struct {
     value cluster, workspace, policy;
     std::string text;
@@ -196,6 +198,15 @@ TEST(AcceptConfig, OnlyTheStorageOfAllLayersTogetherHasToBeComplete) {
     {{}, {}, {}, mine, "mine.yaml:4:21: " + no_login},
     {azure_of_cluster, {}, {{"type", "azure"}, {"container", "q"}}, "", "config policies: " + no_login},
     {{}, {}, {{"type", "azure"}}, mine, "mine.yaml:4:21: " + no_login},
+    {{}, {}, {}, by_url + "'https://a'}\n", "mine.yaml:4:62: " + no_secret},
+    {{}, whole, {}, by_url + "'https://a'}\n", "mine.yaml:4:62: " + no_secret},
+    {azure_of_cluster,
+     {},
+     {{"type", "azure"}, {"account_url", "https://a"}},
+     "",
+     "config policies: " + no_secret},
+    {{}, {}, {}, by_url + "'https://a', credential: k}\n", "c"},
+    {{}, {}, {}, by_url + "'https://a?sig=k'}\n", "c"},
   };
   for (const auto& c : cases) {
     config_layers layers;
