@@ -125,6 +125,9 @@ result<void> check_url(const std::string& url) {
   const auto from = url.find("//") + 2;
   // An `@` is allowed in the path, but not in the host, where a user name would stand before it.
   const auto host = web ? url.substr(from, url.find_first_of("/?#", from) - from) : std::string();
+  if (host.find('@') != host.npos)
+    return error{errc::invalid, "valid url required: a name or a password before the host cannot be used\n"
+                                "hint: remove what stands before the '@'"};
   const bool bad =
     std::any_of(url.begin(), url.end(), [](unsigned char c) { return c <= 0x20 || c == 0x7f; });
   if (const auto colon = host.rfind(':'); colon != host.npos && host.find(']', colon) == host.npos) {
@@ -135,7 +138,7 @@ result<void> check_url(const std::string& url) {
       return error{errc::invalid, "valid url required: '" + port + "' is not a port"};
   }
   const bool brackets = host.find_first_of("[]") != host.npos;
-  if (host.empty() || host.find_first_of("@\\") != host.npos || (brackets && !is_address_in_brackets(host)) ||
+  if (host.empty() || host.find('\\') != host.npos || (brackets && !is_address_in_brackets(host)) ||
       url.size() > 2048 || bad)
     return error{errc::invalid, "valid url required: http or https, with a host"};
   return {};

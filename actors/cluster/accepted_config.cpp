@@ -72,6 +72,12 @@ std::string pool_of_workspace(const value& text, const config_layers& below, con
   return config::has_pool(cluster, pool) ? pool : std::string();
 }
 
+/// Whether a fault of the storage is one of a policy's storage: the text names none.
+bool is_of_policy(const config::diagnostic& fault, const value& text, const config::surroundings& around) {
+  return around.policy_checkpoint_storage.is_object() && fault.path.starts_with("checkpoint_storage") &&
+         !(text.is_object() && text.contains("checkpoint_storage"));
+}
+
 /// Labels as lists show them: each in one line and once, and none that is blank.
 value in_lines(const value& labels) {
   value out = value::array();
@@ -194,9 +200,17 @@ result<accepted_config> accept_config(const value& text, const std::string& file
   }
   std::string source = text.is_string() ? text.get<std::string>() : to_json(text);
   config::surroundings around;
+  around.storage_to_come = below.only_place;
   around.checkpoint_storage = config::default_storage(cluster);
   if (around.checkpoint_storage.is_null())
     around.checkpoint_storage = {{"type", "directory"}, {"container_path", checkpoint_dir}};
+  if (!below.invariant.is_null()) {
+    const auto policy =
+      config::check_as("experiment", to_json(below.invariant), "config policies", config::level::sane);
+    if (!policy.ok())
+      return error{errc::invalid, without_text(policy.faults.front())};
+    around.policy_checkpoint_storage = below.invariant.value("checkpoint_storage", value());
+  }
   const auto document = config::read_document(source, file);
   const auto submitted = config::to_value(document.root);
   auto pool =
@@ -228,10 +242,17 @@ result<accepted_config> accept_config(const value& text, const std::string& file
   auto checked = config::load_experiment(source, file, config::level::complete, around);
   if (!checked.ok()) {
     std::string all;
-    for (const auto& fault : checked.faults)
+    for (auto& fault : checked.faults) {
+      if (fault.file == file && is_of_policy(fault, submitted, around)) {
+        fault.file = "config policies";
+        fault.line = fault.column = 0;
+      }
       all += (fault.file == file ? config::render(fault, source) : without_text(fault)) + "\n";
+    }
     return error{errc::invalid, all};
   }
+  if (below.only_place)
+    return accepted_config{std::move(checked.config), std::move(source)};
   if (!below.invariant.is_null()) { // the values of the policy win, and the result is checked again
     auto both = config::merge_as("experiment", to_json(below.invariant), "config policies",
                                  to_json(checked.config), file);

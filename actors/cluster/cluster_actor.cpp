@@ -189,8 +189,9 @@ private:
       cluster_deletions::needs{
         take_facts, live,
         [this]() -> const std::map<experiment_id, std::set<std::string>>& { return experiments_->sources(); },
-        [this](const trial_row& row, task_call call, trial_fact fact, cluster_trials::change_done done) {
-          trials_->change(row, std::move(call), std::move(fact), std::move(done));
+        [this](const std::string& uuid, commands::file_sizes files, const std::string& by,
+               cluster_trials::change_done done) {
+          trials_->change_files(uuid, {std::move(files), by, false, std::move(done)});
         },
         [this](experiment_id id, std::function<void()> then) {
           webhooks_->tell_receivers(id, std::move(then));

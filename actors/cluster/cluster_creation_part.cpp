@@ -43,6 +43,7 @@ result<cluster_creation::placed_config> cluster_creation::accepted(const Submiss
   const auto accept = [&](const value& text) {
     return accept_config(text, x.config_name, setup_.checkpoint_dir, machine_.who.configuration(), below);
   };
+  below.only_place = true; // the workspace may give the storage
   auto checked = accept(x.config);
   if (!checked)
     return checked.error();
@@ -58,9 +59,8 @@ result<cluster_creation::placed_config> cluster_creation::accepted(const Submiss
   const auto& place = machine_.where.workspaces().at(workspace);
   below.compute_pool = place.compute_pool;
   below.aux_pool = place.aux_pool;
-  if (!below.workspace_checkpoint_storage.is_null() || !below.invariant.is_null() ||
-      !(below.compute_pool + below.aux_pool).empty())
-    checked = accept(x.config);
+  below.only_place = false;
+  checked = accept(x.config);
   if (!checked)
     return checked.error();
   auto& settings = checked->settings;

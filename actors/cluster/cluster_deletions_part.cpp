@@ -392,12 +392,10 @@ void cluster_deletions::note_left(const stored_erased& seen, const std::string& 
   };
   for (const auto& [uuid, files] : seen.left) {
     auto saved = peers_.reads->checkpoint(uuid);
-    auto row = saved ? peers_.reads->trial(saved->trial) : result<trial_row>(saved.error());
-    if (!row || saved->saved.files == files)
+    if (!saved || !peers_.reads->trial(saved->trial) || saved->saved.files == files)
       continue; // the checkpoint is gone meanwhile, or keeps all its files
     ++all->left;
-    with_.change_trial(*row, task_call_of({row->id, {}}, commands::checkpoint_files{uuid, files, by}),
-                       checkpoint_changed{self_->now(), uuid, files, by}, one_done);
+    with_.change_files(uuid, files, by, one_done);
   }
   auto last = answered();
   one_done(last);

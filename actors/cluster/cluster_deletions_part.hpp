@@ -21,8 +21,9 @@ public:
     std::function<experiment_actor(experiment_id)> experiment;          ///< null where there is no live actor
     /// UUIDs of the checkpoints with which trials of live experiments begin.
     std::function<const std::map<experiment_id, std::set<std::string>>&()> sources;
-    /// Asks a live trial by the call to note the fact; writes the fact into the stream of an ended trial.
-    std::function<void(const trial_row&, task_call, trial_fact, change_done)> change_trial;
+    /// Notes what is left of the files of a checkpoint, and the user who did it.
+    std::function<void(const std::string&, commands::file_sizes, const std::string&, change_done)>
+      change_files;
     /// Tells the receivers of webhooks that the experiment has ended, and then calls the function.
     std::function<void(experiment_id, std::function<void()>)> tell_receivers;
   };

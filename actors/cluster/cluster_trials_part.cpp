@@ -10,19 +10,36 @@ namespace {
 
 constexpr std::size_t most_waiting = 20'000; ///< limit of the waiting changes of one trial
 constexpr std::size_t most_at_once = 500;    ///< limit of the changes that one append stores
+constexpr std::size_t most_of_files = 500;   ///< limit of the waiting changes of one checkpoint's files
 constexpr int most_tries = 5;                ///< how often an append is repeated with another number
 
 /// Who did it, for facts: empty where a task asks by itself.
 std::string user_of(const client_command& from) { return from.allocation.empty() ? from.user : ""; }
 
+bool is_removal(const client_command& from) {
+  return parse_allocation(from.allocation).task.kind() == task_kind::checkpoint_gc;
+}
+
 /// The same for files of checkpoints, which a task may remove because a user has ordered it.
 std::string user_of_removal(const client_command& from, const storage::reader& reads) {
   const auto task = parse_allocation(from.allocation).task;
-  if (task.kind() != task_kind::checkpoint_gc)
+  if (!is_removal(from))
     return user_of(from);
   const auto row = reads.other_task(task);
   const auto by = row && row->made.details.is_object() ? row->made.details.value("by", value()) : value();
   return by.is_string() ? by.get<std::string>() : std::string();
+}
+
+/// The listed files without those that are noted as gone: another removal has told that after this one had
+/// listed them.
+commands::file_sizes without_gone(const checkpoint_row& now, commands::file_sizes listed) {
+  if (now.state == checkpoint_state::completed)
+    return listed;
+  std::erase_if(listed, [&](const auto& one) { return !now.saved.files.contains(one.first); });
+  // Folders alone are not a checkpoint.
+  const bool some =
+    std::any_of(listed.begin(), listed.end(), [](const auto& one) { return !one.first.ends_with('/'); });
+  return some ? std::move(listed) : commands::file_sizes{};
 }
 
 } // namespace
@@ -84,8 +101,7 @@ caf::result<command_result> cluster_trials::on(const client_command& from,
     if (!one.files)
       continue;
     ++all->left;
-    change(*row, task_call_of({row->id, {}}, commands::checkpoint_files{one.uuid, *one.files, by}),
-           checkpoint_changed{self_->now(), one.uuid, *one.files, by}, done);
+    change_files(one.uuid, {*one.files, by, is_removal(from), done});
   }
   auto last = answered();
   done(last);
@@ -105,6 +121,42 @@ caf::result<command_result> cluster_trials::on(const client_command& from,
          checkpoint_described{self_->now(), from.user, x.uuid, x.metadata},
          [promise](command_result& done) mutable { promise.deliver(std::move(done)); });
   return promise;
+}
+
+void cluster_trials::change_files(const std::string& uuid, files_left wanted) {
+  auto& waiting = files_[uuid];
+  if (waiting.size() >= most_of_files) {
+    auto no = refused({errc::busy, "checkpoint " + uuid +
+                                     " has too many changes that are not stored yet\nhint: ask once more"});
+    return wanted.done(no);
+  }
+  waiting.push_back(std::move(wanted));
+  if (waiting.size() == 1)
+    change_next_files(uuid);
+}
+
+void cluster_trials::change_next_files(const std::string& uuid) {
+  const auto done = [this, uuid](command_result& answer) {
+    const auto at = files_.find(uuid);
+    const auto told = std::move(at->second.front().done);
+    at->second.pop_front();
+    if (at->second.empty())
+      files_.erase(at);
+    else
+      change_next_files(uuid);
+    told(answer);
+  };
+  const auto& next = files_.at(uuid).front();
+  const auto saved = peers_.reads->checkpoint(uuid);
+  const auto row = saved ? peers_.reads->trial(saved->trial) : result<trial_row>(saved.error());
+  if (!row) {
+    auto no = refused(row.error());
+    return done(no);
+  }
+  auto left = next.listed ? without_gone(*saved, next.files) : next.files;
+  const auto by = next.by;
+  change(*row, task_call_of({row->id, {}}, commands::checkpoint_files{uuid, left, by}),
+         checkpoint_changed{self_->now(), uuid, std::move(left), by}, done);
 }
 
 void cluster_trials::change(const trial_row& row, task_call call, trial_fact fact, change_done done) {

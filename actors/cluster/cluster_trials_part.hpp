@@ -25,9 +25,16 @@ public:
                  needs with)
       : self_(self), peers_(peers), books_(books), with_(std::move(with)) {}
 
-  /// Asks a live trial by `call` to note `fact` itself. The stream of a trial that has ended is written by
-  /// the cluster.
-  void change(const trial_row& row, task_call call, trial_fact fact, change_done done);
+  /// What is left of the files of a checkpoint.
+  struct files_left {
+    commands::file_sizes files; ///< none: the checkpoint is deleted
+    std::string by;             ///< user who did it; empty: the task
+    /// Whether a task has listed them in a bucket. The list may be older than what other tasks have told.
+    bool listed = false;
+    change_done done;
+  };
+  /// Notes it when the changes of this checkpoint that are under way are stored, or have failed.
+  void change_files(const std::string& uuid, files_left wanted);
 
   using commands_here = commands::list<commands::trial_metadata, commands::trial_set_metadata,
                                        commands::checkpoint_patch, commands::checkpoint_describe>;
@@ -39,6 +46,11 @@ private:
   caf::result<command_result> on(const client_command& from, const commands::trial_set_metadata& x);
   caf::result<command_result> on(const client_command& from, const commands::checkpoint_patch& x);
   caf::result<command_result> on(const client_command& from, const commands::checkpoint_describe& x);
+
+  /// Asks a live trial by `call` to note `fact` itself. The stream of a trial that has ended is written by
+  /// the cluster.
+  void change(const trial_row& row, task_call call, trial_fact fact, change_done done);
+  void change_next_files(const std::string& uuid);
 
   struct change_waiting {
     std::string bytes; ///< the encoded fact
@@ -59,6 +71,8 @@ private:
   const registry& books_;
   needs with_;
   std::map<trial_id, stream> streams_; ///< streams with changes that are not stored yet
+  /// By checkpoint, the changes of its files that are not stored yet. The first is under way.
+  std::map<std::string, std::deque<files_left>> files_;
 };
 
 } // namespace troupe

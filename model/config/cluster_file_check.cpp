@@ -398,8 +398,8 @@ private:
         out_.warn(
           credentials->at, "storage." + e.key + ".credentials",
           "has no effect: nothing reads the file; tasks take the bucket's credentials from "
-          "cluster.task_container_defaults.environment_variables, or from checkpoint_storage of their "
-          "configuration or their workspace");
+          "checkpoint_storage of their configuration, their workspace or a policy, or, for s3 and gcs, from "
+          "cluster.task_container_defaults.environment_variables");
   }
 
   const node& root_;

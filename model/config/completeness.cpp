@@ -85,6 +85,21 @@ void check_completeness(const value& x, const shape& s, const node& text, report
 
 namespace {
 
+/// Reports an address of an azure account by which Determined's client cannot sign in: it takes no login from
+/// elsewhere.
+void check_login(const value& storage, completeness& c) {
+  const auto text_of = [&](const char* key) {
+    const auto* x = part(storage, key);
+    return x && x->is_string() ? x->get<std::string>() : std::string();
+  };
+  const auto address = text_of("account_url");
+  const bool is_signed = address.find('?') != address.npos;
+  if (text_of("type") == "azure" && !address.empty() && !is_signed && text_of("credential").empty() &&
+      text_of("connection_string").empty())
+    c.fault("checkpoint_storage.account_url", "nobody can sign in by the address alone",
+            "add credential, or set connection_string instead of account_url");
+}
+
 /// Reports a choice among no values.
 void check_choices(const value& space, const std::string& path, completeness& c) {
   for (const auto& [name, part] : space.items()) {
@@ -116,6 +131,8 @@ void check_runnable(const value& experiment, const node& text, report& out) {
             filled(workspace) ? "add project" : "add workspace");
   if (const auto* space = part(experiment, "hyperparameters"))
     check_choices(*space, "hyperparameters", c);
+  if (const auto* storage = part(experiment, "checkpoint_storage"); storage && storage->is_object())
+    check_login(*storage, c);
   const auto* searcher = part(experiment, "searcher");
   const auto* name = searcher ? part(*searcher, "name") : nullptr;
   if (!name || !name->is_string())

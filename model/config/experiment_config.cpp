@@ -134,11 +134,16 @@ void merge_below(value& config, const surroundings& cluster) {
                     experiment);
   }
   const auto& storage = *schemas().at("checkpoint-storage");
-  for (const auto* below : {&cluster.workspace_checkpoint_storage, &cluster.checkpoint_storage})
-    if (below->is_object())
-      config["checkpoint_storage"] =
-        merged(std::move(config["checkpoint_storage"]), normal_layer(*below, "checkpoint-storage"), storage);
   auto& chosen = config["checkpoint_storage"];
+  if (cluster.storage_to_come) {
+    chosen = nullptr;
+  } else {
+    if (const auto& above = cluster.policy_checkpoint_storage; above.is_object())
+      chosen = merged(normal_layer(above, "checkpoint-storage"), std::move(chosen), storage);
+    for (const auto* below : {&cluster.workspace_checkpoint_storage, &cluster.checkpoint_storage})
+      if (below->is_object())
+        chosen = merged(std::move(chosen), normal_layer(*below, "checkpoint-storage"), storage);
+  }
   if (chosen.is_null() || !chosen.contains("type"))
     chosen = merged(std::move(chosen), {{"type", "directory"}, {"container_path", "checkpoints"}}, storage);
 }

@@ -42,8 +42,8 @@ struct outcome {
 /// `checkpoints`; a relative one is below the data directory). `cluster` gives better values.
 outcome load_experiment(std::string_view text, std::string_view file, level want = level::complete);
 
-/// What a cluster and its users put around the text of an experiment. Only `overrides` replace what the text
-/// says.
+/// What a cluster and its users put around the text of an experiment. Only `overrides` and
+/// `policy_checkpoint_storage` replace what the text says.
 struct surroundings {
   std::string name;                   ///< for an experiment without a name; empty: one is made up
   std::optional<std::uint32_t> seed;  ///< for an experiment without a seed
@@ -53,6 +53,10 @@ struct surroundings {
                                       ///< table; null: none
   value workspace_checkpoint_storage; ///< the next layer; null: none
   value checkpoint_storage;           ///< the last layer, from the cluster; null: the directory `checkpoints`
+  value policy_checkpoint_storage;    ///< lies over all others, the text too; null: none
+  /// Whether layers of the storage are not known yet: the text's own keys are checked, not whether the
+  /// storage is complete, and the configuration has the directory `checkpoints`.
+  bool storage_to_come = false;
 };
 outcome load_experiment(std::string_view text, std::string_view file, level want,
                         const surroundings& cluster);

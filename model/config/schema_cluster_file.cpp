@@ -124,9 +124,9 @@ shape& storage(schema_table& t, shape_ref path) {
        unset("credentials",
              &map_with(t, "Has no effect: credentials of a bucket.",
                        {like(unset("file", path,
-                                   "Has no effect: nothing reads it. Tasks take the credentials from their "
-                                   "environment variables, or from checkpoint_storage of their "
-                                   "configuration or their workspace."),
+                                   "Has no effect: nothing reads it. Tasks take the credentials from "
+                                   "checkpoint_storage of their configuration, their workspace or a policy, "
+                                   "or, for s3 and gcs, from their environment variables."),
                              "secrets/s3")}),
              "Has no effect: credentials of a bucket."),
        "{ file: secrets/s3 }")});

@@ -39,6 +39,7 @@ result<void> check(const std::string& text, const std::string& name,
                    const std::vector<std::string>& overrides, const value& cluster) {
   config::surroundings around;
   around.overrides = overrides;
+  around.storage_to_come = true; // the workspace and policies may complete it: the master checks it
   if (auto pool =
         config::pool_of_experiment(cluster, config::to_value(config::read_document(text, name).root))) {
     if (auto defaults = config::experiment_defaults(cluster, *pool); !defaults.is_null())

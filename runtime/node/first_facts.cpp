@@ -1,6 +1,7 @@
 #include "runtime/node/first_facts.hpp"
 
 #include "actors/inspector/shell_desk_actor.hpp"
+#include "model/authority/roles.hpp"
 #include "system/whole_file.hpp"
 
 namespace troupe::node {
@@ -76,6 +77,9 @@ result<std::unique_ptr<api::accounts>> open_accounts(storage::journal& journal,
     storage::append first{cluster_entity, *next, {}};
     for (const auto& one : facts)
       first.facts.push_back(encode_as(one));
+    // Also where roles decide nothing yet: later, others may have the role, and `admin` would be given none.
+    if (*next == 0)
+      first.facts.push_back(encode(roles_changed{now, maker, authority::cluster_admin, user_id{1}, {}, {}}));
     if (auto ok = journal.append(first); !ok)
       return ok.error();
     if (auto ok = journal.commit(); !ok)

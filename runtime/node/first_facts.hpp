@@ -1,6 +1,7 @@
 #pragma once
 // Turns what older builds kept in files beside the journal into facts, once: the users, the configuration in
-// force, and operators' settings. The first users of a new cluster become facts in the same way.
+// force, and operators' settings. The first users of a new cluster become facts in the same way, and the role
+// ClusterAdmin of its user `admin`.
 
 #include "runtime/api/accounts.hpp"
 #include "storage/journal.hpp"

@@ -34,7 +34,8 @@ value settings_in(const storage::reader& reads) {
 
 time_point system_now() { return std::chrono::time_point_cast<duration>(std::chrono::system_clock::now()); }
 
-/// If roles decide, makes the first admin a cluster admin, who can then give roles.
+/// If roles decide, and nobody has the role in an older directory, makes the first admin a cluster admin, who
+/// can then give roles. See first_facts.cpp for a new directory.
 std::shared_ptr<api::role_book> roles_of(api::gate& cluster, std::shared_ptr<storage::reader> reads) {
   auto book = std::make_shared<api::role_book>(std::move(reads));
   if (!book->has_admin()) {

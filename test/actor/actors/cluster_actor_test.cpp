@@ -101,6 +101,10 @@ protected:
     ASSERT_TRUE(order("experiment.kill", {{"id", 1}}));
     pass(2s);
     ASSERT_EQ(stored->reads()->experiment({1})->state, experiment_state::canceled);
+    record_checkpoints(*stored, count, folder);
+  }
+  /// Records checkpoints of the trial 1, whose actor must not live.
+  static void record_checkpoints(storage::journal& in, int count, const std::string& folder) {
     std::vector<std::string> facts;
     for (int n = 0; n < count; ++n) {
       const auto uuid = uuid_of(n);
@@ -108,8 +112,8 @@ protected:
         time_point{}, {1}, {uuid, n, {{"a", 1}, {"b", 2}}, value::object(), folder + "/" + uuid}}));
     }
     const auto stream = entity(trial_id{1});
-    ASSERT_TRUE(stored->append({stream, *stored->reads()->next_of(stream), std::move(facts)}));
-    ASSERT_TRUE(stored->commit());
+    ASSERT_TRUE(in.append({stream, *in.reads()->next_of(stream), std::move(facts)}));
+    ASSERT_TRUE(in.commit());
   }
   /// The tasks that an agent was ordered to start, each once: an order without an answer is given again.
   static std::vector<std::string> started_on(const listener& agent) {
@@ -550,6 +554,71 @@ TEST_F(ClusterActor, KeepsUsersFromFilesOfARegisteredCheckpointAndNamesNoModelTh
             said + "deleted: " + uuid_of(1) + ", registered to hush (model #1), version 1");
   EXPECT_EQ(patch("1.1"), "fine") << "a task says what it has deleted";
   EXPECT_EQ(states(), std::vector(2, checkpoint_state::deleted));
+}
+
+TEST_F(ClusterActor, WhatARemovalHasListedBringsNoFileBackThatIsGone) {
+  const std::string user,
+    removal = to_string(allocation_id{task_id::of(task_kind::checkpoint_gc, 1, 2), {1}});
+  const value none = value::object(), a = {{"a", 1}}, b = {{"b", 2}}, both = {{"a", 1}, {"b", 2}};
+  const struct {
+    const char* what;
+    std::string first; ///< who tells first: the allocation of a task, or none for a user
+    value told_first;
+    std::string then;
+    value told_then;
+    value left;
+  } cases[] = {
+    {"deleted meanwhile", removal, none, removal, both, none},
+    {"deleted by a user", user, none, removal, both, none},
+    {"partly deleted meanwhile", removal, b, removal, both, b},
+    {"each has deleted another file", removal, b, removal, a, none},
+    {"only a folder would be left", removal, {{"d/", 0}, {"b", 2}}, removal, {{"d/", 0}, {"a", 1}}, none},
+    {"the record did not know a file", removal, {{"c", 3}}, removal, {{"a", 1}, {"c", 3}}, {{"c", 3}}},
+    {"users may say what they like", removal, none, user, both, both},
+  };
+  const int count = static_cast<int>(std::size(cases));
+  for (const bool live : {false, true}) {
+    if (live) {
+      close();
+      store = storage::make_memory_store();
+      open();
+      ASSERT_TRUE(order("experiment.create", search("k")));
+      pass(2s);
+      close();
+      {
+        auto fallen = storage::make_journal(store, {});
+        ASSERT_TRUE(fallen);
+        record_checkpoints(**fallen, count, "/checkpoints");
+      }
+      open();
+      pass(2s);
+      ASSERT_TRUE(config_.probes->find("experiment/1"));
+    } else {
+      ended_with_checkpoints(count);
+    }
+    for (int n = 0; n < count; ++n) {
+      const auto& c = cases[n];
+      int fine = 0;
+      // The second comes before the first is stored.
+      system_->spawn([&, uuid = uuid_of(n)](caf::event_based_actor* self) {
+        for (const auto& [from, files] : {std::pair(c.first, c.told_first), std::pair(c.then, c.told_then)}) {
+          const value told = {{"uuid", uuid}, {"files", files}};
+          self
+            ->request(
+              cluster, 30s,
+              client_command{"ada", true, from, "checkpoint.patch", {{"checkpoints", value::array({told})}}})
+            .then([&fine](const command_result& x) { fine += x.got ? 1 : 0; }, [](const caf::error&) {});
+        }
+      });
+      pass(2s);
+      EXPECT_EQ(fine, 2) << c.what << ", live " << live;
+      const auto row = stored->reads()->checkpoint(uuid_of(n));
+      ASSERT_TRUE(row) << row.error().what;
+      EXPECT_EQ(value(row->saved.files), c.left) << c.what << ", live " << live;
+      EXPECT_EQ(row->state, c.left.empty() ? checkpoint_state::deleted : checkpoint_state::partially_deleted)
+        << c.what << ", live " << live;
+    }
+  }
 }
 
 TEST_F(ClusterActor, NamesNoExperimentThatTheCallerMayNotSee) {

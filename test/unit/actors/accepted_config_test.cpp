@@ -172,6 +172,65 @@ TEST(AcceptConfig, LayersStandInTheirOrder) {
     << "those of the pool that the template names";
 }
 
+TEST(AcceptConfig, OnlyTheStorageOfAllLayersTogetherHasToBeComplete) {
+  const value azure_of_cluster = {{"storage", {{"default", {{"type", "azure"}, {"bucket", "models"}}}}}};
+  const value login = {{"type", "azure"}, {"connection_string", "C"}};
+  const value whole = {{"type", "azure"}, {"container", "q"}, {"connection_string", "C"}};
+  const value s3 = {{"type", "s3"}, {"bucket", "b"}};
+  const std::string no_login = "checkpoint_storage: exactly one of connection_string and account_url must be";
+  const std::string no_secret = "checkpoint_storage.account_url: nobody can sign in by the address alone";
+  const std::string mine = "checkpoint_storage: {type: azure, container: mine}\n";
+  const std::string by_url = "checkpoint_storage: {type: azure, container: c, account_url: ";
+  const struct {
+    value cluster, workspace, policy;
+    std::string text;
+    std::string shown; ///< container or bucket of the accepted storage, or the start of the fault
+  } cases[] = {
+    {azure_of_cluster, login, {}, "", "models"},
+    {azure_of_cluster, whole, {}, "", "q"},
+    {azure_of_cluster, s3, {}, "", "b"},
+    {azure_of_cluster, {}, whole, "", "q"},
+    {azure_of_cluster, {}, s3, "", "b"},
+    {{}, login, {}, mine, "mine"},
+    {{}, {}, login, mine, "mine"},
+    {{}, whole, s3, mine, "b"},
+    {azure_of_cluster, {}, {}, "", "mine.yaml:1:1: " + no_login},
+    {{}, {}, {}, mine, "mine.yaml:4:21: " + no_login},
+    {azure_of_cluster, {}, {{"type", "azure"}, {"container", "q"}}, "", "config policies: " + no_login},
+    {{}, {}, {{"type", "azure"}}, mine, "mine.yaml:4:21: " + no_login},
+    {{}, {}, {}, by_url + "'https://a'}\n", "mine.yaml:4:62: " + no_secret},
+    {{}, whole, {}, by_url + "'https://a'}\n", "mine.yaml:4:62: " + no_secret},
+    {azure_of_cluster,
+     {},
+     {{"type", "azure"}, {"account_url", "https://a"}},
+     "",
+     "config policies: " + no_secret},
+    {{}, {}, {}, by_url + "'https://a', credential: k}\n", "c"},
+    {{}, {}, {}, by_url + "'https://a?sig=k'}\n", "c"},
+  };
+  for (const auto& c : cases) {
+    config_layers layers;
+    layers.workspace_checkpoint_storage = c.workspace;
+    if (!c.policy.is_null())
+      layers.invariant = {{"checkpoint_storage", c.policy}};
+    const auto text = "entrypoint: x\nhyperparameters: {}\n" + single + c.text;
+    const auto accept = [&] {
+      return accept_config(text, "mine.yaml", "/data/checkpoints", c.cluster, layers);
+    };
+    const auto got = accept();
+    const auto storage = got ? got->settings["checkpoint_storage"] : value::object();
+    const auto shown = got ? storage.value("container", storage.value("bucket", "")) : got.error().what;
+    EXPECT_TRUE(shown.starts_with(c.shown)) << shown << "expected: " << c.shown;
+    layers.only_place = true;
+    EXPECT_TRUE(accept()) << "the storage is not looked at, " << c.shown;
+  }
+  config_layers layers;
+  layers.only_place = true;
+  EXPECT_FALSE(accept_config("entrypoint: x\n" + single + "checkpoint_storage: {type: azure, buckt: b}\n",
+                             "mine.yaml", "/data/checkpoints", {}, layers))
+    << "its own slips are told at once";
+}
+
 TEST(AcceptConfig, ATemplateMayHoldWhatIsForOtherTasksAlone) {
   config_layers layers;
   layers.template_config = {{"resources", {{"slots", 2}, {"weight", 3}}}};

@@ -333,6 +333,13 @@ TEST(HouseRules, AWebhookGoesToAnAddressOfTheWebThatNamesNobody) {
         "http://?a", "http://u@a", "http://u:w@a/b", "http://a\\@b/", "http://a b", "http://a/\r\nX: y",
         "http://[::1", "http://[::1]x", "http://[a]/", "http://a]/", "http:/a", "httpx://a"})
     EXPECT_EQ(make(bad), "invalid") << bad;
+  for (const char* named : {"http://u@a", "http://u:w@a/b", "http://u:p@127.0.0.1:80/"}) {
+    webhook_create x;
+    x.url = named;
+    const auto said = h.run(x);
+    EXPECT_NE(said.find("a name or a password before the host cannot be used"), std::string::npos) << said;
+    EXPECT_EQ(said.find("p@127"), std::string::npos) << "passwords are not shown";
+  }
 }
 
 // ---- the last admin
