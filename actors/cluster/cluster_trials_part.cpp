@@ -153,10 +153,10 @@ void cluster_trials::change_next_files(const std::string& uuid) {
     auto no = refused(row.error());
     return done(no);
   }
-  auto left = next.listed ? without_gone(*saved, next.files) : next.files;
+  const auto left = next.listed ? without_gone(*saved, next.files) : next.files;
   const auto by = next.by;
   change(*row, task_call_of({row->id, {}}, commands::checkpoint_files{uuid, left, by}),
-         checkpoint_changed{self_->now(), uuid, std::move(left), by}, done);
+         checkpoint_changed{self_->now(), uuid, left, by}, done);
 }
 
 void cluster_trials::change(const trial_row& row, task_call call, trial_fact fact, change_done done) {
