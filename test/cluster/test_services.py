@@ -335,7 +335,9 @@ def test_a_tensorboard_shows_what_stock_trials_put_into_a_bucket_and_into_a_fold
                                       "resources": {"slots_per_trial": 0}, "environment": {"environment_variables": [f"GATE={gate}"]}}))
         made[kind] = cluster.json("experiment", "create", str(config), str(job))["id"]
     # The credentials of the owner's own configuration are used.
-    env = {**cluster.env, "DET_MASTER": cluster.url(), "DET_USER": "determined", "DET_PASS": ""}
+    home = cluster.root / "home-of-det"  # In that of the cluster's account, root would make a folder that the trials cannot enter.
+    home.mkdir()
+    env = {**cluster.env, "DET_MASTER": cluster.url(), "DET_USER": "determined", "DET_PASS": "", "HOME": str(home)}
     done = subprocess.run([sys.executable, "-m", "determined.cli", "tensorboard", "start", *map(str, made.values()), "--no-browser", "--detach"], env=env, capture_output=True, text=True, timeout=180)
     assert done.returncode == 0, done
     board = done.stdout.split()[-1]

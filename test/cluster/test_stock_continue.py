@@ -196,7 +196,8 @@ def test_a_killed_search_runs_what_did_not_complete_then_the_rest(cluster, user)
         began = went(cluster, trial, "began")
         if was == "STATE_CANCELED":
             saved = [s for s in went(cluster, trial, "saved") if s < 30]
-            assert len(began) <= 2 and began[-1] in [0] + saved, (trial, began)
+            # At the gate, step 11, a trial that is to stop saves too, and may be killed before it notes that.
+            assert len(began) <= 2 and began[-1] in [0, 11] + saved, (trial, began)
         else:
             assert len(began) == 1, "what had completed is left as it is"
     assert state(user, experiment) == b.experimentv1State.COMPLETED
