@@ -50,7 +50,8 @@ public:
   bool visit_nil() { return put(nullptr); }
   bool visit_boolean(bool x) { return put(x); }
   bool visit_positive_integer(std::uint64_t x) { return put(x); }
-  bool visit_negative_integer(std::int64_t x) { return put(x); } // of a signed format, and perhaps positive
+  /// Of a signed format, which may hold positive numbers too.
+  bool visit_negative_integer(std::int64_t x) { return put(x); }
   bool visit_float32(float x) { return put(static_cast<double>(x)); }
   bool visit_float64(double x) { return put(x); }
   bool visit_str(const char* text, std::uint32_t size) {
@@ -98,9 +99,9 @@ private:
     return true;
   }
 
-  std::vector<value*>
-    open_;                 ///< arrays and objects around what comes next; none of them moves while it is here
-  value* place_ = nullptr; ///< what was put last, or the member whose key was read
+  /// Arrays and objects around the value that comes next. None of them moves while it is in this list.
+  std::vector<value*> open_;
+  value* place_ = nullptr; ///< the value that was put last, or the member whose value comes next
   bool in_key_ = false;
 };
 

@@ -379,8 +379,8 @@ private:
   std::set<allocation_id> excluding_;
   std::set<allocation_id> unjudged_; ///< runs of `excluding_` for which something has changed
   supply_told supply_;               ///< newest report of the provider; no type: the pool has no provider
-  /// What the agents of instances are like, and how they were called. Both are forgotten where the settings
-  /// of the provider change what they are.
+  /// What the agents of instances are like, and how they were called. Both are forgotten when other settings
+  /// of the provider make other instances (`supply_told::changes`).
   std::optional<agent_traits> instance_traits_; ///< traits of the newest one; none: none has come
   std::set<std::string> instance_names_;
   /// Until when a waiting run counts on an instance whose slots only strays hold.

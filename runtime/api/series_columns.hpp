@@ -74,7 +74,7 @@ public:
   struct name {
     std::uint64_t trial = 0;
     std::string group, metric, axis;
-    std::size_t points = 0; ///< as asked for
+    std::size_t points = 0; ///< largest number of points that the request allows
     friend auto operator<=>(const name&, const name&) = default;
   };
   /// null where it is not there or was made of something else.

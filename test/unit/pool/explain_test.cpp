@@ -691,5 +691,53 @@ TEST(PoolDisabling, EndsWhatAnInventoryHasNamedOnceItsAllocationSpeaks) {
   EXPECT_EQ(p.details()["jobs"].size(), 2u);
 }
 
+std::string numbered(char letter, int n) { return letter + std::to_string(1000 + n); }
+
+TEST(PoolExplain, OfManyAgentsShowsTheFreeOnesThatTheRunMayUseFirst) {
+  explained_pool p;
+  std::uint64_t trial = 1;
+  for (int i = 0; i < 30; ++i)
+    p.up(numbered('a', i), 1).ask(trial++, 1);
+  for (int i = 0; i < 210; ++i)
+    p.up(numbered('b', i), 1 + i % 2);
+  p.ask(trial, 1000);
+  std::map<int, int> count; // agents by their free slots
+  std::string before;
+  for (const auto& one : p.why(trial)["agents"]) {
+    ++count[one["free"].get<int>()];
+    EXPECT_LT(before, one["agent"].get<std::string>());
+    before = one["agent"];
+  }
+  EXPECT_EQ(count, (std::map<int, int>{{1, 95}, {2, 105}}));
+}
+
+TEST(PoolExplain, OfManyAgentsShowsTheOnesThatTheRunMayNotUseLast) {
+  explained_pool p;
+  const auto rack = [](run_terms& r) {
+    r.rules.labels["rack"] = {"x"};
+    r.rules.single_node = true;
+  };
+  std::uint64_t trial = 1;
+  for (int i = 0; i < 150; ++i)
+    p.up(numbered('u', i), 2, "x").ask(trial++, 2, 42, rack);
+  for (int i = 0; i < 5; ++i)
+    p.up(numbered('z', i), 1, "x");
+  for (int i = 0; i < 100; ++i)
+    p.up(numbered('a', i), 1 + i % 2, "y");
+  p.ask(trial, 2, 42, rack);
+  std::map<char, int> count; // agents by the first letter of their names
+  std::string last_refused;
+  for (const auto& one : p.why(trial)["agents"]) {
+    const auto name = one["agent"].get<std::string>();
+    ++count[name[0]];
+    if (name[0] == 'a') {
+      EXPECT_EQ(one["free"], 2) << name;
+      last_refused = name;
+    }
+  }
+  EXPECT_EQ(count, (std::map<char, int>{{'a', 45}, {'u', 150}, {'z', 5}}));
+  EXPECT_EQ(last_refused, numbered('a', 89)) << "of equal agents the first ones by name";
+}
+
 } // namespace
 } // namespace troupe
