@@ -703,7 +703,8 @@ TEST(PoolExplain, OfManyAgentsShowsTheFreeOnesThatTheRunMayUseFirst) {
   p.ask(trial, 1000);
   std::map<int, int> count; // agents by their free slots
   std::string before;
-  for (const auto& one : p.why(trial)["agents"]) {
+  const auto said = p.why(trial);
+  for (const auto& one : said["agents"]) {
     ++count[one["free"].get<int>()];
     EXPECT_LT(before, one["agent"].get<std::string>());
     before = one["agent"];
@@ -727,7 +728,8 @@ TEST(PoolExplain, OfManyAgentsShowsTheOnesThatTheRunMayNotUseLast) {
   p.ask(trial, 2, 42, rack);
   std::map<char, int> count; // agents by the first letter of their names
   std::string last_refused;
-  for (const auto& one : p.why(trial)["agents"]) {
+  const auto said = p.why(trial);
+  for (const auto& one : said["agents"]) {
     const auto name = one["agent"].get<std::string>();
     ++count[name[0]];
     if (name[0] == 'a') {
