@@ -191,7 +191,7 @@ private:
         [this]() -> const std::map<experiment_id, std::set<std::string>>& { return experiments_->sources(); },
         [this](const std::string& uuid, commands::file_sizes files, const std::string& by,
                cluster_trials::change_done done) {
-          trials_->change_files(uuid, {std::move(files), by, false, std::move(done)});
+          trials_->change_files(uuid, {std::move(files), by, true, std::move(done)});
         },
         [this](experiment_id id, std::function<void()> then) {
           webhooks_->tell_receivers(id, std::move(then));

@@ -30,8 +30,8 @@ std::string user_of_removal(const client_command& from, const storage::reader& r
   return by.is_string() ? by.get<std::string>() : std::string();
 }
 
-/// The listed files without those that are noted as gone: another removal has told that after this one had
-/// listed them.
+/// The files without those that are noted as gone: another removal has noted that after this one had found
+/// them.
 commands::file_sizes without_gone(const checkpoint_row& now, commands::file_sizes listed) {
   if (now.state == checkpoint_state::completed)
     return listed;
@@ -64,10 +64,12 @@ caf::result<command_result> cluster_trials::on(const client_command& from,
   auto promise = self_->make_response_promise<command_result>();
   auto call = x;
   call.by = user_of(from);
-  change(*row, task_call_of({x.id, {}}, call), trial_metadata_set{self_->now(), x.metadata, call.by},
-         [promise, given = x.metadata](command_result& done) mutable {
-           promise.deliver(done.got ? answered({{"metadata", given}}) : std::move(done));
-         });
+  change(
+    *row, task_call_of({x.id, {}}, call),
+    [fact = trial_metadata_set{self_->now(), x.metadata, call.by}] { return fact; },
+    [promise, given = x.metadata](command_result& done) mutable {
+      promise.deliver(done.got ? answered({{"metadata", given}}) : std::move(done));
+    });
   return promise;
 }
 
@@ -117,9 +119,10 @@ caf::result<command_result> cluster_trials::on(const client_command& from,
   auto promise = self_->make_response_promise<command_result>();
   auto call = x;
   call.by = from.user;
-  change(*row, task_call_of({row->id, {}}, call),
-         checkpoint_described{self_->now(), from.user, x.uuid, x.metadata},
-         [promise](command_result& done) mutable { promise.deliver(std::move(done)); });
+  change(
+    *row, task_call_of({row->id, {}}, call),
+    [fact = checkpoint_described{self_->now(), from.user, x.uuid, x.metadata}] { return fact; },
+    [promise](command_result& done) mutable { promise.deliver(std::move(done)); });
   return promise;
 }
 
@@ -154,12 +157,21 @@ void cluster_trials::change_next_files(const std::string& uuid) {
     return done(no);
   }
   const auto left = next.listed ? without_gone(*saved, next.files) : next.files;
+  const bool same =
+    left == saved->saved.files && (!left.empty() || saved->state == checkpoint_state::deleted);
+  if (next.listed && same) {
+    auto noted = answered();
+    return done(noted);
+  }
   const auto by = next.by;
-  change(*row, task_call_of({row->id, {}}, commands::checkpoint_files{uuid, left, by}),
-         checkpoint_changed{self_->now(), uuid, left, by}, done);
+  const auto fact = [this, uuid, files = next.files, by, listed = next.listed, at = self_->now()] {
+    const auto now = peers_.reads->checkpoint(uuid); // a sweep may have deleted it meanwhile
+    return checkpoint_changed{at, uuid, listed && now ? without_gone(*now, files) : files, by};
+  };
+  change(*row, task_call_of({row->id, {}}, commands::checkpoint_files{uuid, left, by}), fact, done);
 }
 
-void cluster_trials::change(const trial_row& row, task_call call, trial_fact fact, change_done done) {
+void cluster_trials::change(const trial_row& row, task_call call, fact_maker fact, change_done done) {
   const auto live = with_.experiment(row.experiment);
   if (!live || terminal(row.state))
     return append_to(row.id, std::move(fact), std::move(done));
@@ -178,14 +190,14 @@ void cluster_trials::change(const trial_row& row, task_call call, trial_fact fac
       });
 }
 
-void cluster_trials::append_to(trial_id id, trial_fact fact, change_done done) {
+void cluster_trials::append_to(trial_id id, fact_maker fact, change_done done) {
   auto& stream = streams_[id];
   if (stream.waiting.size() >= most_waiting) {
     auto no = refused({errc::busy, "trial " + to_string(id) +
                                      " has too many changes that are not stored yet\nhint: ask once more"});
     return done(no);
   }
-  stream.waiting.push_back({encode_as(fact), std::move(done)});
+  stream.waiting.push_back({std::move(fact), std::move(done)});
   if (stream.waiting.size() == 1)
     append_next(id, most_tries);
 }
@@ -196,7 +208,7 @@ void cluster_trials::append_next(trial_id id, int tries) {
   append_facts mail{entity(id), next ? *next : 0, {}};
   stream.under_way = std::min(stream.waiting.size(), most_at_once);
   for (std::size_t i = 0; i < stream.under_way; ++i)
-    mail.facts.push_back(stream.waiting[i].bytes);
+    mail.facts.push_back(encode_as(stream.waiting[i].fact()));
   self_->request(peers_.journal, journal_timeout, std::move(mail))
     .then([this, id](const committed&) { appended(id, {}); },
           [this, id, tries](const caf::error& why) {

@@ -29,11 +29,13 @@ public:
   struct files_left {
     commands::file_sizes files; ///< none: the checkpoint is deleted
     std::string by;             ///< user who did it; empty: the task
-    /// Whether a task has listed them in a bucket. The list may be older than what other tasks have told.
+    /// Whether a removal has found them, or a look at what is there. That may be older than what other
+    /// removals have noted.
     bool listed = false;
     change_done done;
   };
-  /// Notes it when the changes of this checkpoint that are under way are stored, or have failed.
+  /// Notes it when the changes of this checkpoint that are under way are stored, or have failed. `listed`
+  /// files bring back none that is noted as gone, and where they are what is noted there is nothing to note.
   void change_files(const std::string& uuid, files_left wanted);
 
   using commands_here = commands::list<commands::trial_metadata, commands::trial_set_metadata,
@@ -47,13 +49,16 @@ private:
   caf::result<command_result> on(const client_command& from, const commands::checkpoint_patch& x);
   caf::result<command_result> on(const client_command& from, const commands::checkpoint_describe& x);
 
+  /// Makes the fact of a change from what is stored just before it is appended.
+  using fact_maker = std::function<trial_fact()>;
+
   /// Asks a live trial by `call` to note `fact` itself. The stream of a trial that has ended is written by
   /// the cluster.
-  void change(const trial_row& row, task_call call, trial_fact fact, change_done done);
+  void change(const trial_row& row, task_call call, fact_maker fact, change_done done);
   void change_next_files(const std::string& uuid);
 
   struct change_waiting {
-    std::string bytes; ///< the encoded fact
+    fact_maker fact;
     change_done done;
   };
   struct stream {
@@ -62,7 +67,7 @@ private:
   };
 
   /// Each trial has one append at a time: two would have the same number, and one of them would be refused.
-  void append_to(trial_id id, trial_fact fact, change_done done);
+  void append_to(trial_id id, fact_maker fact, change_done done);
   void append_next(trial_id id, int tries);
   void appended(trial_id id, const std::optional<error>& fault);
 

@@ -19,6 +19,14 @@ namespace {
 constexpr std::size_t pieces_at_once = 32;
 constexpr auto removal_timeout = std::chrono::minutes(10); ///< time for `pieces_at_once` pieces
 
+/// The answer where the folder of a checkpoint lacks all its files. A folder that is not mounted looks the
+/// same.
+error nothing_seen(const checkpoint& saved) {
+  return {errc::not_found, "no file of checkpoint " + saved.uuid +
+                             " can be seen from the master, so nothing is noted" +
+                             "\nhint: delete the checkpoint where it is gone indeed"};
+}
+
 /// The files of a checkpoint that exist now, with the folders that were named. errc::not_found if none
 /// exists.
 result<std::map<std::string, std::int64_t>> refreshed(const checkpoint& saved) {
@@ -31,10 +39,8 @@ result<std::map<std::string, std::int64_t>> refreshed(const checkpoint& saved) {
     there = std::map<std::string, std::int64_t>{};
   if (!there)
     return there.error();
-  if (there->empty() && !saved.files.empty()) // a folder that is not mounted looks the same
-    return error{errc::not_found, "no file of checkpoint " + saved.uuid +
-                                    " can be seen from the master, so nothing is noted" +
-                                    "\nhint: delete the checkpoint where it is gone indeed"};
+  if (there->empty() && !saved.files.empty())
+    return nothing_seen(saved);
   std::map<std::string, std::int64_t> out;
   for (const auto& [path, bytes] : *there)
     out[path] = static_cast<std::int64_t>(bytes);
@@ -44,13 +50,22 @@ result<std::map<std::string, std::int64_t>> refreshed(const checkpoint& saved) {
   return out;
 }
 
-/// Whether a file exists that a pattern matches, whether a fact lists the file or not.
+/// Whether a file or a folder exists that a pattern matches, whether a fact lists it or not.
 bool holds_any(const checkpoint& saved, const std::vector<std::string>& globs) {
   const auto place = place_of(saved);
   auto store = storage::open_checkpoint_store(place.store);
   auto there = store ? (*store)->list(place.key) : result<std::map<std::string, std::int64_t>>(store.error());
   return there && std::any_of(there->begin(), there->end(),
                               [&](const auto& one) { return is_removed(globs, one.first); });
+}
+
+/// The files of a checkpoint that a removal leaves. errc::not_found if some are to be left and none exists.
+result<std::map<std::string, std::int64_t>> left_of(const checkpoint& saved,
+                                                    const std::vector<std::string>& globs) {
+  auto left = left_by(globs, saved.files);
+  if (!left.empty() && !is_there(whole(saved)))
+    return nothing_seen(saved);
+  return left;
 }
 
 } // namespace
@@ -295,7 +310,8 @@ std::optional<removal_piece> erasures::tensorboards_in(const std::string& folder
   return removal_piece{{}, all, to_string(of)};
 }
 
-/// The files that are noted as removed and still exist.
+/// The files and folders that are noted as removed and still exist. A checkpoint whose folder has gone since
+/// it was looked at has none.
 result<std::vector<removal_piece>> erasures::pieces_asked_for(const checkpoint_files_removed& order) const {
   std::vector<removal_piece> out;
   for (const auto& uuid : order.checkpoints) {
@@ -312,6 +328,8 @@ result<std::vector<removal_piece>> erasures::pieces_asked_for(const checkpoint_f
       if (!store)
         return store.error();
       auto there = (*store)->list(piece.key);
+      if (!there && there.error().code == errc::not_found && !out_of_sight(row->saved, peers_.checkpoint_dir))
+        continue;
       if (!there)
         return there.error();
       for (const auto& [path, bytes] : *there)
@@ -445,16 +463,18 @@ result<void> erasures::look_at_checkpoints(const erase_stored& x, const work_ptr
       far[{row->experiment, *storage}].push_back(uuid);
       continue;
     }
-    auto& left = work->done.left[uuid];
-    if (x.refresh) {
-      auto there = refreshed(row->saved);
-      if (!there)
-        return there.error();
-      left = std::move(*there);
-      continue;
+    auto left = x.refresh ? refreshed(row->saved) : left_of(row->saved, x.globs);
+    if (!left && left.error().code == errc::not_found) {
+      const auto now = peers_.reads->checkpoint(uuid);
+      if (now && now->state == checkpoint_state::deleted)
+        continue; // another removal has taken all files since the row was read
     }
-    left = left_by(x.globs, row->saved.files);
-    if (left != row->saved.files || holds_any(row->saved, x.globs))
+    if (!left)
+      return left.error();
+    const auto& noted = work->done.left[uuid] = std::move(*left);
+    if (x.refresh)
+      continue;
+    if (noted != row->saved.files || holds_any(row->saved, x.globs))
       going[row->experiment].push_back(uuid);
   }
   for (auto& [id, uuids] : going) {

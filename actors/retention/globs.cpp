@@ -20,10 +20,10 @@ std::vector<std::string_view> parts_of(std::string_view text) {
 /// Returns the length of the set at the beginning of `pattern`, 0 if the set is not closed. `in` tells
 /// whether `c` is in the set.
 std::size_t set_at(std::string_view pattern, char c, bool& in) {
-  const auto end = pattern.find(']', 2);
+  const bool negated = pattern.size() > 1 && pattern[1] == '!';
+  const auto end = pattern.find(']', negated ? 3 : 2); // a bracket that comes first is in the set
   if (end == pattern.npos)
     return 0;
-  const bool negated = pattern[1] == '!' || pattern[1] == '^';
   in = false;
   for (std::size_t i = negated ? 2 : 1; i < end; ++i)
     if (i + 2 < end && pattern[i + 1] == '-') {
@@ -67,6 +67,15 @@ bool part_matches(std::string_view pattern, std::string_view text) {
   return p == pattern.size();
 }
 
+/// Whether the path is that of a folder, as lists of files write it.
+bool is_folder(std::string_view path) { return path.ends_with('/'); }
+
+std::string_view without_slashes(std::string_view text) {
+  while (is_folder(text))
+    text.remove_suffix(1);
+  return text;
+}
+
 } // namespace
 
 result<void> check_glob(const std::string& pattern) {
@@ -83,7 +92,7 @@ result<void> check_glob(const std::string& pattern) {
 }
 
 bool matches_glob(std::string_view pattern, std::string_view path) {
-  const auto wanted = parts_of(pattern), given = parts_of(path);
+  const auto wanted = parts_of(without_slashes(pattern)), given = parts_of(without_slashes(path));
   // reached[j]: whether the patterns so far match the first j parts of the path
   std::vector<char> reached(given.size() + 1, 0);
   reached[0] = 1;
@@ -98,19 +107,21 @@ bool matches_glob(std::string_view pattern, std::string_view path) {
         next[j + 1] = reached[j] && part_matches(part, given[j]);
     reached = std::move(next);
   }
-  return reached[given.size()];
+  const bool only_folders = is_folder(pattern) || wanted.back() == "**";
+  if (only_folders && !is_folder(path))
+    reached.pop_back();
+  return std::find(reached.begin(), reached.end(), 1) != reached.end();
 }
 
 bool is_removed(const std::vector<std::string>& globs, std::string_view path) {
-  return !path.ends_with('/') &&
-         (globs.empty() || std::any_of(globs.begin(), globs.end(),
-                                       [&](const auto& glob) { return matches_glob(glob, path); }));
+  return globs.empty() ||
+         std::any_of(globs.begin(), globs.end(), [&](const auto& glob) { return matches_glob(glob, path); });
 }
 
 std::map<std::string, std::int64_t> left_by(const std::vector<std::string>& globs,
                                             std::map<std::string, std::int64_t> files) {
   std::erase_if(files, [&](const auto& one) { return is_removed(globs, one.first); });
-  if (std::all_of(files.begin(), files.end(), [](const auto& one) { return one.first.ends_with('/'); }))
+  if (std::all_of(files.begin(), files.end(), [](const auto& one) { return is_folder(one.first); }))
     files.clear();
   return files;
 }

@@ -1,6 +1,8 @@
 #pragma once
 // Patterns of paths inside a checkpoint, as the stock client writes them: `*` and `?` within one part of a
-// path, `**` over any number of parts, `[abc]`. Pure.
+// path, `**` over any number of parts, `[abc]`. The task that removes files from a bucket goes by the same
+// rules (workers/python/troupe/services/checkpoint_gc.py), and by the same cases
+// (test/data/glob_cases.json). Pure.
 
 #include "model/result.hpp"
 
@@ -15,11 +17,12 @@ namespace troupe {
 /// errc::invalid if the pattern is empty or absolute, or leads out of the checkpoint.
 result<void> check_glob(const std::string& pattern);
 
-/// Whether the pattern matches `path`, which has no leading slash. The time grows at most with the product of
-/// both lengths.
+/// Whether the pattern matches `path`, or a folder above it. The path has no leading slash, and that of a
+/// folder ends with a slash. A pattern that ends with a slash or with `**` matches folders only, and so all
+/// that is in them. The time grows at most with the product of both lengths.
 bool matches_glob(std::string_view pattern, std::string_view path);
 
-/// Whether a removal takes the file: a pattern matches it, or `globs` is empty. Folders stay.
+/// Whether a removal takes the file or the folder: a pattern matches it, or `globs` is empty.
 bool is_removed(const std::vector<std::string>& globs, std::string_view path);
 
 /// The files of a checkpoint (bytes by path) that remain after a removal; none if only folders remain,

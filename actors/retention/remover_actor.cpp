@@ -103,7 +103,8 @@ removal remove_piece(const removal_piece& piece) {
   }
   const auto before = (*store)->list(piece.key);
   if (const auto erased = (*store)->erase_files(piece.key, piece.paths)) {
-    out.files = piece.paths.size();
+    out.files = static_cast<std::size_t>(std::count_if(
+      piece.paths.begin(), piece.paths.end(), [](const auto& path) { return !path.ends_with('/'); }));
   } else {
     out.why = erased.error().what;
     const auto after = (*store)->list(piece.key);

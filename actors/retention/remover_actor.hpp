@@ -12,7 +12,7 @@ namespace troupe {
 struct removal_piece {
   std::string checkpoint; ///< UUID; empty: TensorBoard files
   std::string store, key;
-  std::vector<std::string> paths = {}; ///< patterns of the files; empty: all files
+  std::vector<std::string> paths = {}; ///< files and folders, as the store lists them; empty: all
 };
 
 struct removal_work {

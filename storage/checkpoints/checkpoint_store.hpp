@@ -27,15 +27,16 @@ public:
   virtual result<void> put(const std::string& key, const std::filesystem::path& from) = 0;
   /// Copies the checkpoint's files into `to`, a folder that does not exist yet. Fails with errc::not_found.
   virtual result<void> get(const std::string& key, const std::filesystem::path& to) const = 0;
-  /// Returns the size in bytes of each file, by path. Fails with errc::not_found.
+  /// Returns the size in bytes of each file, by path, and 0 for each folder, whose path ends with '/'. Fails
+  /// with errc::not_found where there is no such checkpoint.
   virtual result<std::map<std::string, std::int64_t>> list(const std::string& key) const = 0;
   /// Whether the store holds anything under this key.
   virtual result<bool> has(const std::string& key) const = 0;
   /// Removes the checkpoint; a missing one is not an error. Adds the number of removed files to `files`, also
   /// where it fails.
   virtual result<void> erase(const std::string& key, std::size_t& files) = 0;
-  /// Removes only these files of the checkpoint, named as by `list`, and then the folders that are empty. A
-  /// missing file is not an error.
+  /// Removes only these files and folders of the checkpoint, named as by `list`. A folder that is not empty
+  /// then stays. What is missing is not an error, be it the whole checkpoint.
   virtual result<void> erase_files(const std::string& key, const std::vector<std::string>& paths) = 0;
   /// Checks that files can be kept here now. Fails with errc::io or errc::denied, and says what is wrong.
   virtual result<void> probe() = 0;

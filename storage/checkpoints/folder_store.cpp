@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <memory>
+#include <set>
 #include <string_view>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -73,19 +74,27 @@ result<void> copy_tree(const fs::path& from, const fs::path& to) {
   return sync(to, O_RDONLY | O_DIRECTORY);
 }
 
+/// What vanishes meanwhile in the folder, as another removal may take it, is left out.
 result<void> add_files(const fs::path& folder, const std::string& prefix,
                        std::map<std::string, std::int64_t>& found) {
   std::error_code fault;
   for (fs::directory_iterator at(folder, fault), end; !fault && at != end; at.increment(fault)) {
     const auto name = prefix + at->path().filename().string();
-    if (at->is_symlink(fault))
+    std::error_code bad; // that of one entry
+    if (at->is_symlink(bad))
       continue;
-    if (at->is_directory(fault)) {
-      found[name + "/"] = 0; // scripts report folders in the same way
-      if (auto ok = add_files(at->path(), name + "/", found); !ok)
+    if (at->is_directory(bad)) {
+      auto ok = add_files(at->path(), name + "/", found);
+      if (ok)
+        found[name + "/"] = 0; // scripts report folders in the same way
+      else if (ok.error().code != errc::not_found)
         return ok;
-    } else if (at->is_regular_file(fault))
-      found[name] = static_cast<std::int64_t>(at->file_size(fault));
+    } else if (at->is_regular_file(bad)) {
+      if (const auto bytes = at->file_size(bad); !bad)
+        found[name] = static_cast<std::int64_t>(bytes);
+    }
+    if (bad && bad != std::errc::no_such_file_or_directory)
+      return fault_of(at->path(), "look at", bad);
   }
   return fault ? result<void>(fault_of(folder, "read the folder", fault)) : result<void>{};
 }
@@ -200,20 +209,23 @@ result<void> folder_store::erase(const std::string& key, std::size_t& files) {
 result<void> folder_store::erase_files(const std::string& key, const std::vector<std::string>& paths) {
   auto there = list(key); // the list holds no symbolic links, so no path leads out
   if (!there)
-    return there.error();
+    return there.error().code == errc::not_found ? result<void>{} : there.error();
+  std::set<std::string> folders;
   for (const auto& path : paths) {
-    if (path.ends_with('/') || !there->contains(path))
+    if (!there->contains(path))
       continue;
+    if (path.ends_with('/')) {
+      folders.insert(path);
+      continue;
+    }
     std::error_code fault;
     fs::remove(root_ / key / path, fault);
     if (fault && fault != std::errc::no_such_file_or_directory)
       return fault_of(root_ / key / path, "remove", fault);
   }
-  for (auto at = there->rbegin(); at != there->rend(); ++at) // inner folders come last in the order of paths
-    if (at->first.ends_with('/')) {
-      ::rmdir( // a folder that is not empty stays
-        (root_ / key / at->first).c_str());
-    }
+  for (auto at = folders.rbegin(); at != folders.rend();
+       ++at)                              // inner folders come last in the order of paths
+    ::rmdir((root_ / key / *at).c_str()); // a folder that is not empty stays
   return {};
 }
 

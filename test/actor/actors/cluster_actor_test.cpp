@@ -621,6 +621,80 @@ TEST_F(ClusterActor, WhatARemovalHasListedBringsNoFileBackThatIsGone) {
   }
 }
 
+TEST_F(ClusterActor, RemovalsAtTheSameTimeBringNoFileBack) {
+  char pattern[] = "/tmp/troupe-cluster-XXXXXX";
+  const fs::path folder = ::mkdtemp(pattern);
+  const struct {
+    std::vector<std::string> first, then; ///< patterns; none: all files
+    std::map<std::string, std::int64_t> left;
+  } cases[] = {
+    {{"a"}, {"none"}, {{"b", 2}}},
+    {{"a"}, {"a", "x"}, {{"b", 2}}},
+    {{"a"}, {"b"}, {}},
+    {{}, {"a"}, {}},
+    {{"a"}, {}, {}},
+  };
+  const int count = static_cast<int>(std::size(cases));
+  for (int n = 0; n < count; ++n) {
+    fs::create_directories(folder / uuid_of(n));
+    for (const char* file : {"a", "b"})
+      std::ofstream(folder / uuid_of(n) / file) << "x";
+  }
+  ended_with_checkpoints(count, folder.string());
+  for (int n = 0; n < count; ++n) {
+    const auto& c = cases[n];
+    int fine = 0;
+    // The second looks at the files before the first is stored.
+    system_->spawn([&, uuid = uuid_of(n)](caf::event_based_actor* self) {
+      for (const auto& globs : {c.first, c.then})
+        self
+          ->request(
+            cluster, 30s,
+            client_command{
+              "ada", true, "", "checkpoint.remove", {{"uuids", value::array({uuid})}, {"globs", globs}}})
+          .then([&fine](const command_result& x) { fine += x.got ? 1 : 0; }, [](const caf::error&) {});
+    });
+    pass(2s);
+    EXPECT_EQ(fine, 2) << n;
+    const auto row = stored->reads()->checkpoint(uuid_of(n));
+    ASSERT_TRUE(row) << row.error().what;
+    EXPECT_EQ(row->saved.files, c.left) << n;
+    EXPECT_EQ(row->state, c.left.empty() ? checkpoint_state::deleted : checkpoint_state::partially_deleted)
+      << n;
+    for (const char* file : {"a", "b"})
+      EXPECT_EQ(fs::exists(folder / uuid_of(n) / file), c.left.contains(file)) << n << file;
+  }
+  fs::remove_all(folder);
+}
+
+TEST_F(LateJournal, ARemovalThatIsStoredLateBringsNoFileBack) {
+  ended_with_checkpoints(1);
+  late = true;
+  const value told = {{"uuid", uuid_of(0)}, {"files", {{"a", 1}}}};
+  const auto removal = to_string(allocation_id{task_id::of(task_kind::checkpoint_gc, 1, 2), {1}});
+  system_->spawn([&](caf::event_based_actor* self) {
+    self
+      ->request(
+        cluster, 30s,
+        client_command{"ada", true, removal, "checkpoint.patch", {{"checkpoints", value::array({told})}}})
+      .then([](const command_result&) {}, [](const caf::error&) {});
+  });
+  run();
+  ASSERT_FALSE(letters.empty());
+  // A sweep writes into the same stream.
+  const auto stream = entity(trial_id{1});
+  ASSERT_TRUE(stored->append({stream,
+                              *stored->reads()->next_of(stream),
+                              {encode(checkpoint_changed{time_point{}, uuid_of(0), {}, ""})}}));
+  ASSERT_TRUE(stored->commit());
+  catch_up();
+  pass(2s);
+  const auto row = stored->reads()->checkpoint(uuid_of(0));
+  ASSERT_TRUE(row) << row.error().what;
+  EXPECT_EQ(row->state, checkpoint_state::deleted);
+  EXPECT_EQ(row->saved.files.size(), 0u);
+}
+
 TEST_F(ClusterActor, NamesNoExperimentThatTheCallerMayNotSee) {
   close();
   roles = true;

@@ -7,6 +7,7 @@
 
 #include "stage.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -383,6 +384,67 @@ TEST_F(RetentionActor, SaysWhatIsLeftBeforeItErasesFiles) {
   EXPECT_EQ(collected().step, deletion_step::done);
   answered(gone, [](const stored_erased&) {});
   EXPECT_FALSE(fs::exists(folder / latest));
+}
+
+TEST_F(RetentionActor, RemovesAFolderThatAPatternNames) {
+  fs::create_directories(folder / latest / "more" / "deep");
+  std::ofstream(folder / latest / "more" / "deep" / "state") << "s";
+  const std::map<std::string, std::int64_t> left{{"weights", 1}},
+    all{{"weights", 1}, {"more/", 0}, {"more/deep/", 0}, {"more/deep/state", 1}};
+  ASSERT_TRUE(journal->append({"trial/7", 6, {encode(checkpoint_changed{t0, latest, all, ""})}}));
+  ASSERT_TRUE(journal->commit());
+  erase_stored look;
+  look.checkpoints = {latest};
+  look.globs = {"more/"};
+  look.only_look = true;
+  auto answer = self->request(retention, 60s, look);
+  const auto begun = collected();
+  answered(answer, [&](const stored_erased& x) { EXPECT_EQ(x.left.at(latest), left); });
+  ASSERT_TRUE(journal->append({"trial/7", 7, {encode(checkpoint_changed{t0, latest, left, "ann"})}}));
+  ASSERT_TRUE(journal->commit());
+  erase_stored go;
+  go.tasks = {begun.id};
+  auto gone = self->request(retention, 60s, go);
+  const auto lines = written(begun.id);
+  EXPECT_NE(std::find(lines.begin(), lines.end(), "Checkpoint " + latest + ": 1 file removed"), lines.end());
+  collected();
+  answered(gone, [](const stored_erased&) {});
+  EXPECT_FALSE(fs::exists(folder / latest / "more"));
+  EXPECT_TRUE(fs::exists(folder / latest / "weights"));
+}
+
+TEST_F(RetentionActor, GoesOnWhereTheFolderOfACheckpointVanishes) {
+  const std::map<std::string, std::int64_t> left{{"weights", 1}}, all{{"other", 1}, {"weights", 1}};
+  std::ofstream(folder / latest / "other") << "x";
+  ASSERT_TRUE(journal->append({"trial/7", 6, {encode(checkpoint_changed{t0, latest, all, ""})}}));
+  ASSERT_TRUE(journal->commit());
+  erase_stored look;
+  look.checkpoints = {latest};
+  look.globs = {"other"};
+  look.only_look = true;
+  auto answer = self->request(retention, 60s, look);
+  const auto begun = collected();
+  answered(answer, [](const stored_erased&) {});
+  ASSERT_TRUE(journal->append({"trial/7", 7, {encode(checkpoint_changed{t0, latest, left, "ann"})}}));
+  ASSERT_TRUE(journal->commit());
+  fs::remove_all(folder / latest);
+  erase_stored go;
+  go.tasks = {begun.id};
+  auto gone = self->request(retention, 60s, go);
+  written(begun.id);
+  EXPECT_EQ(collected().step, deletion_step::done);
+  answered(gone, [](const stored_erased&) {});
+
+  look.globs = {"weights"}; // whatever is left of the record is named
+  auto whole = self->request(retention, 60s, look);
+  collected();
+  answered(whole, [&](const stored_erased& x) { EXPECT_TRUE(x.left.at(latest).empty()); });
+  look.globs = {"none"};
+  auto none = self->request(retention, 60s, look);
+  run();
+  errc said = errc::internal;
+  none.receive([](const stored_erased&) {}, [&](const caf::error& why) { said = from_caf(why).code; });
+  EXPECT_EQ(said, errc::not_found) << "a folder that is not mounted looks the same";
 }
 
 TEST_F(RetentionActor, DeletesAnExperimentOnceATaskHasEmptiedItsBucket) {

@@ -97,6 +97,22 @@ TEST_P(CheckpointStore, ErasesOnceAndAgain) {
   EXPECT_TRUE(fs::exists(victim / "a")) << "what lies elsewhere is no part of it";
 }
 
+TEST_P(CheckpointStore, ErasesSomeFilesAndFolders) {
+  const auto from = w.folder("from", {{"a", "1"}, {"code/a/b.py", "b"}, {"code/c", ""}, {"more/d/e", "e"}});
+  fs::create_directory(from / "empty");
+  ASSERT_TRUE(s().put(key, from));
+  EXPECT_TRUE(
+    s().erase_files(key, {"more/", "more/d/", "more/d/e", "code/", "code/a/b.py", "missing", "no/"}));
+  const files left{{"a", 1}, {"code/", 0}, {"code/a/", 0}, {"code/c", 0}, {"empty/", 0}};
+  EXPECT_EQ(*s().list(key), left) << "a folder goes where it is named and empty";
+  EXPECT_TRUE(s().erase_files(key, {"../from/a", "/etc/hostname"}));
+  EXPECT_EQ(*s().list(key), left);
+  std::size_t erased = 0;
+  ASSERT_TRUE(s().erase(key, erased));
+  const auto gone = s().erase_files(key, {"a"});
+  EXPECT_TRUE(gone) << gone.error().what;
+}
+
 TEST_P(CheckpointStore, RefusesKeysThatLeadElsewhere) {
   const auto from = w.folder("from", {{"a", "1"}});
   w.folder("place/../victim", {{"a", "1"}});

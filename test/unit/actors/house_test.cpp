@@ -7,6 +7,7 @@
 #include "actors/retention/globs.hpp"
 #include "test/unit/actors/show.hpp"
 
+#include <fstream>
 #include <gtest/gtest.h>
 
 namespace troupe {
@@ -508,35 +509,38 @@ TEST(Deletion, OfAWorkspaceTakesAllItHolds) {
 }
 
 TEST(Globs, MatchPathsInACheckpoint) {
-  const struct {
-    const char *pattern, *path;
-    bool matches;
-  } cases[] = {
-    {"**/*", "model.pt", true},
-    {"**/*", "a/b/c", true},
-    {"*", "a/b", false},
-    {"*.pt", "model.pt", true},
-    {"*.pt", "sub/model.pt", false},
-    {"**/*.pt", "sub/model.pt", true},
-    {"a/**/z", "a/z", true},
-    {"a/**/z", "a/b/c/z", true},
-    {"a/**", "a/b/c", true},
-    {"a/**", "b/a", false},
-    {"?.txt", "x.txt", true},
-    {"?.txt", "xy.txt", false},
-    {"[ab].bin", "b.bin", true},
-    {"[!ab].bin", "b.bin", false},
-    {"[a-c]x", "bx", true},
-    {"[", "[", true},
-    {"", "", true},
-    {"*a*b*c*", "xaxxbxc", true},
-  };
-  for (const auto& one : cases)
-    EXPECT_EQ(matches_glob(one.pattern, one.path), one.matches) << one.pattern << " " << one.path;
+  std::ifstream in(TROUPE_SOURCE_DIR "/test/data/glob_cases.json");
+  const auto cases = parse_json(std::string(std::istreambuf_iterator<char>(in), {}));
+  ASSERT_TRUE(cases);
+  ASSERT_FALSE(cases->empty());
+  for (const auto& one : *cases)
+    EXPECT_EQ(matches_glob(one[0].get<std::string>(), one[1].get<std::string>()), one[2].get<bool>()) << one;
   for (const char* bad : {"", "/etc/*", "../x", "a/../b", "a\\b"})
     EXPECT_FALSE(check_glob(bad)) << bad;
   EXPECT_TRUE(check_glob("**/..x"));
   EXPECT_FALSE(matches_glob("a*a*a*a*a*a*a*a*a*a*b", std::string(2000, 'a'))) << "and takes no time for it";
+}
+
+TEST(Globs, TellWhatARemovalLeaves) {
+  using files = std::map<std::string, std::int64_t>;
+  const files all{{"weights", 5}, {"more/", 0}, {"more/deep/", 0}, {"more/deep/state", 1}, {"more/x", 2}};
+  const struct {
+    std::vector<std::string> globs;
+    files left;
+  } cases[] = {
+    {{}, {}},
+    {{"**/*"}, {}},
+    {{"none"}, all},
+    {{"more"}, {{"weights", 5}}},
+    {{"more/"}, {{"weights", 5}}},
+    {{"more/**"}, {{"weights", 5}}},
+    {{"more/*"}, {{"weights", 5}, {"more/", 0}}},
+    {{"more/deep"}, {{"weights", 5}, {"more/", 0}, {"more/x", 2}}},
+    {{"**/state"}, {{"weights", 5}, {"more/", 0}, {"more/deep/", 0}, {"more/x", 2}}},
+    {{"weights", "**/state", "more/x"}, {}}, // folders alone are not a checkpoint
+  };
+  for (const auto& c : cases)
+    EXPECT_EQ(left_by(c.globs, all), c.left) << value(c.globs);
 }
 
 } // namespace

@@ -6,10 +6,13 @@ import json
 import sys
 import threading
 import urllib.error
+from pathlib import Path
 
 import pytest
 
 from troupe.services import checkpoint_gc
+
+DATA = Path(__file__).resolve().parents[3] / "test" / "data"
 
 
 class Gone(Exception):
@@ -53,6 +56,11 @@ def test_a_removal_tells_what_is_left(globs, left):
     assert checkpoint_gc.Removal(manager, Gone).remove("u", globs) == left
     assert manager.files == left
     assert checkpoint_gc.Removal(manager, Gone).remove("u", globs) == left, "a repeat changes nothing"
+
+
+@pytest.mark.parametrize("pattern, path, matches", json.loads((DATA / "glob_cases.json").read_text()))
+def test_a_pattern_matches_as_it_does_in_folders(pattern, path, matches):
+    assert checkpoint_gc.goes(path, [pattern]) == matches
 
 
 def test_a_checkpoint_that_is_gone_is_no_fault():

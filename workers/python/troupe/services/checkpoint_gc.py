@@ -44,15 +44,19 @@ def remaining(files: Dict[str, int]) -> Dict[str, int]:
 
 
 def goes(path: str, globs: List[str]) -> bool:
-    """Whether a pattern matches the path or a folder above it. The rules are those by which the master removes files that it reaches."""
+    """Whether a pattern matches the path or a folder above it. The rules are those by which the master removes files that it reaches
+    (actors/retention/globs.hpp)."""
     parts = path.rstrip("/").split("/")
     for pattern in globs:
         reached: Set[int] = {0}  # how many parts of the path the pattern matches so far
-        for part in pattern.rstrip("/").split("/"):
+        wanted = pattern.rstrip("/").split("/")
+        for part in wanted:
             if part == "**":
                 reached = set(range(min(reached), len(parts) + 1)) if reached else reached
             else:
                 reached = {at + 1 for at in reached if at < len(parts) and fnmatch.fnmatchcase(parts[at], part)}
+        if (pattern.endswith("/") or wanted[-1] == "**") and not path.endswith("/"):
+            reached.discard(len(parts))  # only a folder is meant
         if reached:
             return True
     return False
