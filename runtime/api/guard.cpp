@@ -155,15 +155,14 @@ private:
 
   void into_project(project_id id, permission p) {
     const auto in = by_.book->workspace_of(id);
-    if (!in)
-      return; // the command itself fails with not_found
-    if (!by_.may(permission::view_project, in))
+    if (!in || !by_.may(permission::view_project, in))
       return fail("project", to_string(id));
     need(p, in);
   }
 
   /// Checks a submission. Its workspace and project come from the command, or else from the configuration, or
-  /// else from the template below that.
+  /// else from the template below that. A workspace that does not exist is refused here, as one that the
+  /// viewer may not see: the command itself would first tell what else is wrong with the configuration.
   void of_submission(permission p) {
     if (const experiment_id parent{number_at(fields_, "parent")}; parent && !by_.sees(parent))
       fail("experiment", to_string(parent));
@@ -183,14 +182,16 @@ private:
     const auto workspace = named("workspace"), project = named("project");
     if (workspace.empty())
       return need(p, workspace_id{1});
-    if (const auto all = all_.workspaces())
-      for (const auto& one : *all)
-        if (one.name == workspace) {
-          if (!by_.may(permission::view_workspace, one.id))
-            fault_ =
-              error{errc::not_found, "workspace '" + workspace + "' or project '" + project + "' not found"};
-          need(p, one.id);
-        }
+    const auto all = all_.workspaces();
+    if (!all) {
+      fault_ = all.error();
+      return;
+    }
+    for (const auto& one : *all)
+      if (one.name == workspace && by_.may(permission::view_workspace, one.id))
+        return need(p, one.id);
+    if (!fault_)
+      fault_ = error{errc::not_found, "workspace '" + workspace + "' or project '" + project + "' not found"};
   }
   /// The cluster file's defaults for experiments of the pool that `config` names, or else `below`, or else of
   /// the default pool.
@@ -273,7 +274,7 @@ private:
   }
 
   void into_workspace(workspace_id id, permission p) {
-    if (!by_.may(permission::view_workspace, id))
+    if (!by_.book->knows(id) || !by_.may(permission::view_workspace, id))
       return fail("workspace", to_string(id));
     need(p, id);
   }

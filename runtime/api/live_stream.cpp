@@ -235,8 +235,17 @@ private:
     const auto task = kind == "allocation" ? parse_allocation(rest).task
                       : kind == "trial"    ? parse_task(rest)
                                            : task_id{};
-    if (task && task.is_trial())
-      trials.insert(task.trial());
+    if (!task || !task.is_trial())
+      return;
+    trials.insert(task.trial());
+    if (kind != "trial")
+      return;
+    // A run that starts from a checkpoint may archive the best report of its experiment.
+    const auto fact = decode_as<trial_fact>(one.bytes);
+    const auto* run = fact ? std::get_if<run_started>(&*fact) : nullptr;
+    if (run && run->from_steps > 0)
+      if (const auto row = parts_->storage->trial(task.trial()))
+        experiments.insert(row->experiment);
   }
 
   result<void> add_points(curve& c, std::string& out) {

@@ -84,15 +84,6 @@ void on(const search_stepped& x, const subject& of, tables& rows) {
     if (const auto* trial = rows.trial_states.find(x.trial))
       row->running = std::max(0.0, row->running - trial->progress);
   add_progress(of.experiment, *row, rows);
-  const auto* constant = rows.experiments.find(of.experiment);
-  if (x.input != search_input::validated || !constant || !x.metrics.is_object())
-    return;
-  auto found = x.metrics.find(constant->metric);
-  auto metric = found == x.metrics.end() ? std::nullopt : number_in(*found);
-  if (metric && better(*metric, row->best_metric, !row->best_trial, constant->smaller_is_better)) {
-    row->best_trial = x.trial;
-    row->best_metric = *metric;
-  }
 }
 
 void on(const trial_progressed& x, const subject& of, tables& rows) {
@@ -143,6 +134,36 @@ template <class Other>
 void on(const Other&, const subject&, tables&) {}
 
 } // namespace
+
+void choose_best(experiment_id id, trial_id changed, tables& rows) {
+  const auto* constant = rows.experiments.find(id);
+  const auto* trial = rows.trial_states.find(changed);
+  const auto* known = rows.experiment_states.find(id);
+  if (!constant || !trial || !known)
+    return;
+  const auto& now = trial->best;
+  const bool smaller = constant->smaller_is_better;
+  const bool is_better = now.row != 0 && better(now.metric, known->best_metric, !known->best_trial, smaller);
+  const bool is_same = now.row != 0 && now.metric == known->best_metric;
+  if (!is_better && (known->best_trial != changed || is_same))
+    return;
+  auto* row = rows.experiment_states.change(id);
+  row->best_trial = is_better ? changed : trial_id{};
+  row->best_metric = is_better ? now.metric : 0;
+  if (is_better)
+    return;
+  for (auto next = row->newest_trial; next;) {
+    const auto* state = rows.trial_states.find(next);
+    // Of equal trials the oldest is the best one, and the chain leads from newer to older ones.
+    if (state && state->best.row != 0 &&
+        (!row->best_trial || !better(row->best_metric, state->best.metric, false, smaller))) {
+      row->best_trial = next;
+      row->best_metric = state->best.metric;
+    }
+    const auto* link = rows.trials.find(next);
+    next = link ? link->before : trial_id{};
+  }
+}
 
 void fold_deletion(const fact& x, tables& rows) {
   const auto* gone = std::get_if<experiment_deleted>(&x);

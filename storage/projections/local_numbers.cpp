@@ -67,20 +67,6 @@ void note(const trial_archived& x, const subject&, tables& rows) {
     row->archived = x.archived;
 }
 
-void choose_best(experiment_id id, experiment_changing& row, tables& rows) {
-  row.best_trial = {};
-  row.best_metric = 0;
-  const auto* constant = rows.experiments.find(id);
-  for (const auto trial : numbered_trials(row, rows)) {
-    const auto* state = rows.trial_states.find(trial);
-    if (!constant || !state || !state->best.row ||
-        !better(state->best.metric, row.best_metric, !row.best_trial, constant->smaller_is_better))
-      continue;
-    row.best_trial = trial;
-    row.best_metric = state->best.metric;
-  }
-}
-
 /// The row of a deleted trial stays, as that of an experiment does (fold_deletion), and keeps its place in
 /// the chain.
 void note(const trial_deleted& x, const subject&, tables& rows) {
@@ -107,8 +93,7 @@ void note(const trial_deleted& x, const subject&, tables& rows) {
   experiment->num_trials -= std::min<std::uint64_t>(experiment->num_trials, 1);
   experiment->checkpoint_count -= std::min<std::uint64_t>(experiment->checkpoint_count, checkpoints);
   experiment->checkpoint_bytes -= bytes;
-  if (experiment->best_trial == x.trial)
-    choose_best(x.experiment, *experiment, rows);
+  choose_best(x.experiment, x.trial, rows);
 }
 
 template <class Other>

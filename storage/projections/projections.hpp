@@ -9,7 +9,7 @@ namespace troupe::storage::projections {
 
 /// The version of the folds' meaning. A database that another version has folded is folded anew when it is
 /// opened.
-inline constexpr std::uint64_t version = 13;
+inline constexpr std::uint64_t version = 14;
 
 struct experiment_constant {
   experiment_id id;
@@ -219,5 +219,9 @@ const value* searcher_setting(const experiment_constant& of, const char* key);
 
 /// Whether `metric` is better than the best so far; NaN never is.
 bool better(double metric, double best, bool none_yet, bool smaller_is_better);
+
+/// Keeps the best of an experiment that of its trials, after the best of the trial `changed` was set or taken
+/// back. Reads the rows of all its trials where it took back the best of them all.
+void choose_best(experiment_id id, trial_id changed, tables& rows);
 
 } // namespace troupe::storage::projections

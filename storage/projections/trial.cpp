@@ -81,10 +81,9 @@ void validated(const search_stepped& x, const subject& of, tables& rows) {
                  by,
                  named_metric(*experiment, "time_metric", x.metrics).value_or(none),
                  metric.has_value()};
-  if (!metric)
-    return;
-  if (better(*metric, row->best.metric, !row->best.row, experiment->smaller_is_better))
+  if (metric && better(*metric, row->best.metric, !row->best.row, experiment->smaller_is_better))
     row->best = row->latest;
+  choose_best(of.experiment, x.trial, rows);
 }
 
 void on(const search_stepped& x, const subject& of, tables& rows) {
@@ -143,7 +142,10 @@ void on(const run_started& x, const subject& of, tables& rows) {
   run.started = x.at;
   run.from_checkpoint = x.from_checkpoint;
   run.from_steps = x.from_steps;
+  const auto before = row->best.row;
   roll_back(*row, of.trial(), rows, [&](const validation_row& known) { return is_archived(known, *row); });
+  if (const auto* trial = row->best.row == before ? nullptr : rows.trials.find(of.trial()))
+    choose_best(trial->experiment, of.trial(), rows);
 }
 
 void on(const checkpoint_recorded& x, const subject& of, tables& rows) {

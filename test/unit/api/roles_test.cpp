@@ -8,6 +8,8 @@
 #include "runtime/api/streams.hpp"
 #include "runtime/api/veil.hpp"
 
+#include <cstring>
+
 namespace troupe::api {
 namespace {
 
@@ -637,6 +639,64 @@ TEST(Guard, KeepsATemplateThatMayNotBeSeenFromUseAndFromBeingTaken) {
   const value warm = {{"config", "searcher: {source_checkpoint_uuid: x}"}, {"project", 2}};
   // the answer is that for an experiment that may not be seen
   EXPECT_EQ(h.ask(ann, "experiment.create", warm), "not found");
+}
+
+TEST(Guard, SaysTheSameOfAPlaceThatMayNotBeSeenAndOfOneThatDoesNotExist) {
+  house h;
+  const auto place = [&](workspace_id id, const char* name, bool deleted) {
+    workspace_changed x;
+    x.at = t0, x.id = id, x.name = name, x.owner = "wes", x.deleted = deleted;
+    h.note(x);
+  };
+  place({3}, "secret", false);
+  project_changed dogs;
+  dogs.at = t0, dogs.id = {3}, dogs.workspace = {3}, dogs.name = "dogs";
+  h.note(dogs);
+  place({4}, "gone", false);
+  h.give(5, ann, {4});
+  h.give(4, vic, {4});
+  place({4}, "gone", true);
+  for (const char* name : {"secret", "gone", "nowhere"})
+    h.note(template_changed{
+      t0, "ann", std::string("in ") + name, vision, {{"workspace", name}, {"project", "dogs"}}});
+  const struct {
+    const char *command, *fields, *said;
+  } rows[] = {
+    {"experiment.create", R"({"config": "workspace: NAME\nproject: dogs"})",
+     "workspace 'NAME' or project 'dogs' not found"},
+    {"experiment.create", R"({"config": "workspace: NAME\nproject: dogs\nsearcher: {name: none}\nno: 1"})",
+     "workspace 'NAME' or project 'dogs' not found"},
+    {"experiment.create", R"({"config": "workspace: NAME"})", "workspace 'NAME' or project '' not found"},
+    {"experiment.create", R"({"config": "name: x", "template": "in NAME"})",
+     "workspace 'NAME' or project 'dogs' not found"},
+    {"experiment.create", R"({"config": "searcher: 7", "project": ID})", "project 'ID' not found"},
+    {"experiment.validate", R"({"config": "workspace: NAME\nproject: dogs\nsearcher: 7"})",
+     "workspace 'NAME' or project 'dogs' not found"},
+    {"experiment.validate", R"({"config": "searcher: 7", "project": ID})", "project 'ID' not found"},
+    {"experiment.move", R"({"id": 1, "project": ID})", "project 'ID' not found"},
+    {"project.change", R"({"id": ID, "key": "no key"})", "project 'ID' not found"},
+    {"project.change", R"({"id": 2, "workspace": ID})", "workspace 'ID' not found"},
+    {"project.remove", R"({"id": ID})", "project 'ID' not found"},
+    {"project.create", R"({"workspace": ID, "name": ""})", "workspace 'ID' not found"},
+    {"task.create", R"({"kind": "command", "workspace": ID, "config": "no: 1"})", "workspace 'ID' not found"},
+    {"template.put", R"({"name": "x", "workspace": ID, "config": {}})", "workspace 'ID' not found"},
+    {"model.create", R"({"name": "", "workspace": ID})", "workspace 'ID' not found"},
+  };
+  const auto filled = [](std::string text, const char* id, const char* name) {
+    for (const auto& [key, by] : {std::pair{"ID", id}, {"NAME", name}})
+      if (const auto at = text.find(key); at != text.npos)
+        text.replace(at, std::strlen(key), by);
+    return text;
+  };
+  for (const auto& [command, fields, said] : rows)
+    for (const auto& [id, name] : {std::pair{"3", "secret"}, {"4", "gone"}, {"99", "nowhere"}})
+      for (const auto who : {ann, vic}) {
+        const auto with = filled(fields, id, name);
+        const auto wanted = demands_of(h.as(who), *h.all, command, parse_json(with).value());
+        ASSERT_FALSE(wanted) << command << " " << with;
+        EXPECT_EQ(wanted.error().code, errc::not_found) << command << " " << with;
+        EXPECT_EQ(wanted.error().what, filled(said, id, name)) << command << " " << with;
+      }
 }
 
 TEST(Guard, LooksAtEveryCommandThatAUserCanGive) {

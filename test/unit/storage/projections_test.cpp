@@ -330,6 +330,46 @@ TEST(ExperimentRow, FollowsItsFacts) {
   EXPECT_EQ(f.experiment().best_metric, 0.5);
 }
 
+TEST(ExperimentRow, HasTheBestOfWhatItsTrialsHaveNow) {
+  for (const bool smaller : {true, false}) {
+    folded f(smaller);
+    const auto validate = [&](trial_id trial, std::uint64_t row, std::int64_t steps, double loss, run_id by) {
+      f.validate(trial, row, steps, value{{"loss", smaller ? loss : -loss}}, by);
+    };
+    const auto best = [&] {
+      const auto row = f.experiment();
+      return std::pair{row.best_trial.value, smaller ? row.best_metric : 0 - row.best_metric};
+    };
+    using is = std::pair<std::uint64_t, double>;
+    f.say("trial/7", started);
+    f.say("trial/8", started);
+    validate({7}, 1, 10, 0.5, {1});
+    validate({7}, 2, 30, 0.1, {1});
+    validate({8}, 3, 10, 0.3, {1});
+    validate({8}, 4, 40, 0.2, {1});
+    EXPECT_EQ(best(), (is{7, 0.1}));
+    f.say("trial/7", run_started{t0, {2}, "u1", 20});
+    EXPECT_EQ(best(), (is{8, 0.2})) << "the best report is archived, and another trial has the next best";
+    f.say("trial/8", run_started{t0, {2}, "u2", 20});
+    EXPECT_EQ(best(), (is{8, 0.3})) << "an earlier report of the same trial is the next best";
+    validate({7}, 5, 40, 0.05, {1});
+    EXPECT_EQ(best(), (is{8, 0.3})) << "decided on after it was archived";
+    validate({7}, 6, 30, 0.25, {2});
+    EXPECT_EQ(best(), (is{7, 0.25}));
+    validate({7}, 7, 30, 0.4, {2});
+    EXPECT_EQ(best(), (is{8, 0.3})) << "a later value of the step took the place of the best";
+    f.say("trial/7", run_started{t0, {3}, "u0", 5});
+    EXPECT_EQ(best(), (is{8, 0.3})) << "nothing of trial 7 is left, and it was not the best";
+    f.say("trial/8", run_started{t0, {3}, "u0", 5});
+    EXPECT_EQ(best(), (is{0, 0})) << "no report is left";
+    validate({8}, 8, 10, 0.6, {3});
+    validate({7}, 9, 10, 0.6, {3});
+    EXPECT_EQ(best(), (is{8, 0.6})) << "the first of equal ones is best";
+    f.say("trial/8", run_started{t0, {4}, "u0", 5});
+    EXPECT_EQ(best(), (is{7, 0.6}));
+  }
+}
+
 TEST(ExperimentRow, KeepsWhyItWasStopped) {
   folded f;
   f.say("experiment/1", experiment_changed{t0 + 1s, experiment_state::stopping_killed, "killed by ada"});
