@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <span>
 #include <unordered_map>
 
@@ -307,6 +308,9 @@ private:
   std::optional<reason_text> supply_reason(const pool_run& run) const;
   reason_text impossible_reason(const pool_run& run) const;
   bool fits_bare(const pool_run& run, const placement_rules& rules, bool with_away = false) const;
+  bool fits_with(const pool_run& run, const placement_rules& rules,
+                 const std::function<int(const pool_agent&)>& slots_of) const;
+  std::string enabling_text(const pool_run& run) const;
   std::vector<std::string> away_for(const pool_run& run) const;
   std::string away_text(const pool_run& run) const;
   std::string closed_text(const pool_run& run) const;

@@ -146,7 +146,8 @@ pool_demand pool::demand() const {
   for (const auto& [name, agent] : agents_)
     if (agent.present || !agent.slots.empty() || agent.aux_used > 0) {
       const bool is_free = out.whole && is_idle(agent);
-      out.agents.push_back({name, agent.present, is_free, agent.drained, is_free && idle.is_awaited(agent)});
+      out.agents.push_back({name, agent.present, is_free, agent.drained, is_free && idle.is_awaited(agent),
+                            is_of_instance(name)});
     }
   return out;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <set>
 
 namespace troupe {
@@ -44,16 +45,24 @@ bool pool::could_ever_hold(const pool_run& run) const {
 }
 
 bool pool::fits_bare(const pool_run& run, const placement_rules& rules, bool with_away) const {
+  return fits_with(run, rules, [with_away](const pool_agent& agent) {
+    const bool away = with_away && agent.seen && agent.expected;
+    return agent.present || away ? static_cast<int>(agent.slots.size()) : 0;
+  });
+}
+
+/// Whether agents with as many usable slots as `slots_of` says could hold the run if no run held any of them.
+bool pool::fits_with(const pool_run& run, const placement_rules& rules,
+                     const std::function<int(const pool_agent&)>& slots_of) const {
   std::map<std::string, room_index> groups;
   std::vector<agent_room> rooms;
   rooms.reserve(agents_.size());
   for (const auto& [name, agent] : agents_) {
-    const bool away = with_away && agent.seen && agent.expected;
-    if ((!agent.present && !away) || !refusal(rules, name, agent.traits).empty())
+    const int usable = slots_of(agent);
+    if (usable <= 0 || !refusal(rules, name, agent.traits).empty())
       continue;
     const auto label = rules.same_label.empty() ? std::string() : agent.traits.labels.at(rules.same_label);
-    const int total = static_cast<int>(agent.slots.size());
-    rooms.push_back({name, total, total, total > 0});
+    rooms.push_back({name, static_cast<int>(agent.slots.size()), usable, true});
     groups.try_emplace(label, settings_.fitting).first->second.insert(rooms.back());
   }
   for (const auto& [label, group] : groups)
@@ -655,8 +664,9 @@ value pool::estimate(const pool_run& run, const pool_run* next, const std::vecto
           {"from", found->from}};
 }
 
-/// The least urgent priority, which is the largest number, with which the run would be first and preempt
-/// enough.
+/// The least urgent priority, which is the largest number, with which the run would be first and have enough
+/// slots: free slots, slots that are kept for less urgent runs and, where the pool preempts, slots of those
+/// that it would preempt. In a pool that does not preempt, being first suffices.
 std::optional<int> pool::priority_that_starts(const pool_run& run) {
   if (settings_.scheduler != scheduler_kind::priority)
     return std::nullopt;
@@ -670,30 +680,132 @@ std::optional<int> pool::priority_that_starts(const pool_run& run) {
         first = job.rank.priority - 1;
     }
   auto lacks = lacks_of(run);
-  if (is_lacking(lacks) || fit(run, run.need()).empty()) { // other runs have to be preempted
-    if (!settings_.preempts())
-      return !is_lacking(lacks) && first >= 1 && first < run.job->rank.priority ? std::optional(first)
-                                                                                : std::nullopt;
-    bars lifted;
-    if (first < 1) // no priority is urgent enough
-      return std::nullopt;
-    std::optional<int> above;
-    std::size_t tried = 0; // above 1000 runs to preempt there is no advice
-    ranked_runs::walk running(running_, true);
-    for (auto* last = running.next(); last && !above && ++tried <= 1000; last = running.next()) {
-      if (last->job == run.job) // its priority changes with that of the run
-        continue;
-      lift(lifted, last->on, pool_agent::held);
-      give(lacks, *last, 1);
-      if (!is_lacking(lacks) && !fit(run, run.need()).empty())
-        above = last->job->rank.priority - 1;
+  const auto has_enough = [&] { return !is_lacking(lacks) && !fit(run, run.need()).empty(); };
+  std::vector<const pool_run*> keepers; // runs that keep slots from it, the least urgent first
+  for (const auto id : keepers_)
+    if (const auto& keeper = runs_.at(id); keeper.job != run.job && !policy_->overrides(run, keeper))
+      keepers.push_back(&keeper);
+  std::stable_sort(keepers.begin(), keepers.end(), [](const auto* x, const auto* y) {
+    return x->job->rank.priority > y->job->rank.priority;
+  });
+  bars lifted;
+  lift(lifted, run.kept, pool_agent::kept);
+  for (const auto id : keepers_)
+    if (const auto& keeper = runs_.at(id); policy_->overrides(run, keeper))
+      lift(lifted, keeper.kept, pool_agent::kept);
+  if (settings_.preempts())
+    for (const auto id : stopping_)
+      lift(lifted, runs_.at(id).on, pool_agent::held);
+  bool enough = has_enough();
+  std::size_t tried = 0; // above 1000 runs to preempt there is no advice
+  ranked_runs::walk running(running_, true);
+  const auto next_victim = [&]() -> const pool_run* {
+    const auto* victim = settings_.preempts() && ++tried <= 1000 ? running.next() : nullptr;
+    while (victim && victim->job == run.job) // its priority changes with that of the run
+      victim = ++tried <= 1000 ? running.next() : nullptr;
+    return victim;
+  };
+  const auto* victim = next_victim();
+  const int turn = first; // the priority with which the run is first
+  for (auto keeper = keepers.begin(); !enough && first >= 1 && (victim || keeper != keepers.end());
+       enough = has_enough()) {
+    const bool keeps =
+      keeper != keepers.end() && (!victim || (*keeper)->job->rank.priority >= victim->job->rank.priority);
+    const auto& loser = keeps ? **keeper : *victim;
+    if (keeps) {
+      lift(lifted, loser.kept, pool_agent::kept);
+      for (auto& x : lacks) // a run that goes before the keeper has its room below the limits, too
+        x.slots -= is_under(loser, x.key) ? loser.need() : 0;
+      ++keeper;
+    } else {
+      lift(lifted, loser.on, pool_agent::held);
+      give(lacks, loser, 1);
+      victim = next_victim();
     }
-    lower(lifted);
-    if (!above)
-      return std::nullopt;
-    first = std::min(first, *above);
+    first = std::min(first, loser.job->rank.priority - 1);
   }
+  lower(lifted);
+  if (!enough && (settings_.preempts() || is_lacking(lacks)))
+    return std::nullopt;
+  first = enough ? first : turn;
   return first >= 1 && first < run.job->rank.priority ? std::optional(first) : std::nullopt;
+}
+
+/// The orders that open drained agents and disabled slots for the run: as few as suffice together, or all
+/// that suffice alone; empty: there are none. Slots of agents that leave for another pool count only where
+/// the run needs those, too.
+std::string pool::enabling_text(const pool_run& run) const {
+  constexpr std::size_t most_named = 5, most_tried = 64;
+  struct order {
+    const pool_agent* agent;
+    int slot; ///< below 0: the agent itself
+    int gain; ///< number of slots that the order opens
+    std::string text() const {
+      const auto& name = agent->now.name;
+      return slot < 0 ? "troupe agent enable " + name
+                      : "troupe slot enable " + name + " " + std::to_string(slot);
+    }
+  };
+  const auto enabled = [](const pool_agent& x) {
+    return static_cast<int>(x.slots.size() - x.disabled.size());
+  };
+  std::vector<order> orders;
+  for (const auto& [name, agent] : agents_) {
+    if (!agent.present || !agent.leaves_for.empty() || !refusal(run.terms.rules, name, agent.traits).empty())
+      continue;
+    if (agent.drained && (run.slots > 0 || aux_of(agent) > 0))
+      orders.push_back({&agent, -1, enabled(agent)});
+    for (const int slot : run.slots > 0 ? agent.disabled : std::set<int>())
+      orders.push_back({&agent, slot, 1});
+  }
+  std::stable_sort(orders.begin(), orders.end(),
+                   [](const auto& x, const auto& y) { return x.gain > y.gain; });
+  bool with_leaving = false;
+  const auto suffice = [&](const std::vector<order>& chosen) {
+    if (run.slots == 0)
+      return !chosen.empty();
+    std::set<const pool_agent*> opened; // never iterated, as the order of pointers means nothing
+    std::map<const pool_agent*, int> more;
+    for (const auto& x : chosen)
+      if (x.slot < 0)
+        opened.insert(x.agent);
+      else
+        ++more[x.agent];
+    return fits_with(run, run.terms.rules, [&](const pool_agent& agent) {
+      const bool closed =
+        agent.leaves_for.empty() ? agent.drained && !opened.contains(&agent) : !with_leaving;
+      const auto its = more.find(&agent);
+      return !agent.present || closed ? 0 : enabled(agent) + (its == more.end() ? 0 : its->second);
+    });
+  };
+  with_leaving = !suffice(orders);
+  const auto first_ones = [&](std::size_t n) {
+    return std::vector<order>(orders.begin(), orders.begin() + static_cast<std::ptrdiff_t>(n));
+  };
+  std::size_t few = 0, enough = orders.size(); // the first `few` orders do not suffice
+  while (few + 1 < enough) {
+    const auto middle = few + (enough - few) / 2;
+    (suffice(first_ones(middle)) ? enough : few) = middle;
+  }
+  auto chosen = first_ones(enough);
+  for (auto i = chosen.size(); i-- > 0 && chosen.size() > 1 && enough <= most_tried;) {
+    auto fewer = chosen;
+    fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
+    if (suffice(fewer))
+      chosen = std::move(fewer);
+  }
+  std::vector<std::string> texts;
+  for (const auto& x : chosen)
+    texts.push_back(x.text());
+  const bool alone = texts.size() == 1;
+  for (std::size_t i = 0; alone && i < std::min(orders.size(), most_tried); ++i)
+    if (orders[i].text() != texts.front() && suffice({orders[i]}))
+      texts.push_back(orders[i].text());
+  std::string text = alone && texts.size() > 1 ? "one of: " : "";
+  for (std::size_t i = 0; i < std::min(texts.size(), most_named); ++i)
+    text += (i == 0 ? "" : alone ? ", " : ", and ") + texts[i];
+  return text +
+         (texts.size() > most_named ? ", and " + std::to_string(texts.size() - most_named) + " more" : "");
 }
 
 std::string pool::advice(const pool_run& run, const std::string& code) {
@@ -720,21 +832,14 @@ std::string pool::advice(const pool_run& run, const std::string& code) {
   }
   if (code == "constraints")
     return "loosen resources.constraints, or start agents that meet them";
-  if (code == "drained") { // the command that makes most slots usable again
-    const auto gain = [](const pool_agent& x) { return x.drained ? x.slots.size() + 1 : x.disabled.size(); };
-    const pool_agent *most = nullptr, *leaving = nullptr; // no command keeps an agent that leaves
-    for (const auto& [name, agent] : agents_) {
-      if (!agent.present || !refusal(run.terms.rules, name, agent.traits).empty())
-        continue;
-      if (!agent.leaves_for.empty())
-        leaving = leaving ? leaving : &agent;
-      else if (gain(agent) > (most ? gain(*most) : 0))
-        most = &agent;
-    }
-    if (most && most->drained)
-      return "troupe agent enable " + most->now.name;
-    if (most)
-      return "troupe slot enable " + most->now.name + " " + std::to_string(*most->disabled.begin());
+  if (code == "drained") {
+    if (auto orders = enabling_text(run); !orders.empty())
+      return orders;
+    const pool_agent* leaving = nullptr; // no command keeps an agent that leaves
+    for (const auto& [name, agent] : agents_)
+      if (agent.present && !agent.leaves_for.empty() && !leaving &&
+          refusal(run.terms.rules, name, agent.traits).empty())
+        leaving = &agent;
     if (leaving && run.id.task.is_trial())
       return set + " --pool " + leaving->leaves_for;
   }

@@ -10,6 +10,9 @@ namespace {
 
 /// How long an instance may be missing in the list after its launch.
 constexpr duration list_delay = 20s;
+/// How long a launch may take. Its command goes on when the master dies, unlike a launch of type "local",
+/// which is part of the master.
+constexpr duration launch_limit = 60s;
 constexpr duration end_again = 60s;
 constexpr duration forget_again = 10s;
 /// After this number of failed lists, a former provider without known instances counts as gone, as its
@@ -161,12 +164,17 @@ void provisioner::note(out& s, instance_changed fact) {
 void provisioner::replay(const provider_fact& fact) {
   const auto& f = std::get<instance_changed>(fact);
   if (f.what == "ordered") {
-    ordered_[f.order] = f.count;
+    ordered_[f.order] = {f.count, f.why == "local" ? f.at : f.at + launch_limit + list_delay};
     orders_ = std::max(orders_, f.order);
     last_type_ = f.why;
     settled_ = false;
   } else if (f.what == "launched" || f.what == "adopted") {
-    ordered_.erase(f.order);
+    // What is adopted may be a part of what the launch brings. An answer tells all of that.
+    if (const auto known = ordered_.find(f.order); known != ordered_.end()) {
+      known->second.count -= static_cast<int>(f.ids.size());
+      if (f.what == "launched" || known->second.count <= 0)
+        ordered_.erase(known);
+    }
     settled_ = false;
     for (const auto& id : f.ids) {
       instances_.insert_or_assign(id, instance{{id, cloud_instance::phase::starting, "", f.at}, f.at, f.at});
@@ -204,6 +212,7 @@ void provisioner::on(out&, const pool_demand& ev, time_point now) {
     agent.idle = one.idle;
     agent.drained = one.drained;
     agent.awaited = one.awaited;
+    agent.known = one.known;
   }
   std::erase_if(agents_, [&](const auto& x) { return !there.contains(x.first); });
   if (ev.whole && !std::exchange(heard_, true) &&
@@ -267,8 +276,8 @@ provisioner::listed_instances provisioner::take_list(const std::vector<cloud_ins
   std::map<std::string, std::string> by_agent;
   std::size_t lost = 0; // number of instances of launches whose answer was lost with an earlier life
   if (!calling_)
-    for (const auto& [order, count] : ordered_)
-      lost += static_cast<std::size_t>(count);
+    for (const auto& [number, order] : ordered_)
+      lost += static_cast<std::size_t>(order.count);
   for (const auto& one : all) {
     if (!out.listed.insert(one.id).second)
       continue; // an instance that is listed twice is still one
@@ -297,19 +306,20 @@ provisioner::listed_instances provisioner::take_list(const std::vector<cloud_ins
   return out;
 }
 
-/// Gives instances that belong to no known launch to launches whose answer was lost with the master.
+/// Gives instances that belong to no known launch to launches whose answer was lost with the master. What
+/// such a launch has not brought when its time limit has passed does not come any more.
 void provisioner::settle_orders(out& s, const std::vector<cloud_instance>& all,
                                 const std::vector<std::string>& adopted, time_point now) {
-  const auto orders = ordered_;
   std::size_t next = 0;
-  for (const auto& [order, count] : orders) {
+  for (const auto& [number, order] : std::map(ordered_)) {
     std::vector<std::string> ids;
-    for (int i = 0; i < count && next < adopted.size(); ++i)
+    for (int i = 0; i < order.count && next < adopted.size(); ++i)
       ids.push_back(adopted[next++]);
-    if (ids.empty())
-      note(s, {now, {}, "failed", order, count, {}, "nobody heard what came of it"});
-    else
-      note(s, {now, {}, "adopted", order, count, ids, {}});
+    const auto left = order.count - static_cast<int>(ids.size());
+    if (!ids.empty())
+      note(s, {now, {}, "adopted", number, order.count, ids, {}});
+    if (left > 0 && now >= order.until)
+      note(s, {now, {}, "failed", number, left, {}, "nobody heard what came of it"});
   }
   for (const auto& one : all)
     if (const auto known = instances_.find(one.id); known != instances_.end() && is_live(one))
@@ -347,7 +357,7 @@ void provisioner::on(out& s, const instances_launched& ev, time_point now) {
   if (order == ordered_.end() || !calling_)
     return; // the answer is a repeat
   calling_ = false;
-  const auto count = static_cast<std::size_t>(order->second);
+  const auto count = static_cast<std::size_t>(order->second.count);
   std::vector<std::string> ids;
   for (const auto& id : ev.ids)
     if (const auto known = instances_.find(id); std::find(ids.begin(), ids.end(), id) == ids.end() &&
@@ -430,8 +440,8 @@ const provisioner::agent_state* provisioner::agent_of(const instance& x) const {
 
 int provisioner::instances() const {
   auto n = static_cast<int>(instances_.size());
-  for (const auto& [order, count] : ordered_)
-    n += count;
+  for (const auto& [number, order] : ordered_)
+    n += order.count;
   return n;
 }
 
@@ -450,6 +460,16 @@ bool provisioner::starts(const instance& x) const {
   if (!agent)
     return true;
   return agent->connected ? x.undrains && agent->drained : !x.came && !x.before;
+}
+
+/// The number of instances whose agents are connected and idle, and on which no waiting run counts because
+/// the pool has not heard yet that these agents are on instances. The newest demand includes what these
+/// instances are for.
+int provisioner::unheard() const {
+  return static_cast<int>(std::count_if(instances_.begin(), instances_.end(), [this](const auto& x) {
+    const auto* agent = agent_of(x.second);
+    return agent && agent->connected && agent->idle && !agent->drained && !agent->known && !starts(x.second);
+  }));
 }
 
 bool provisioner::is_lost(const instance& x) const {
@@ -575,7 +595,7 @@ void provisioner::launch_some(out& s, time_point now) {
   const int have = instances();
   const int wanted = work_.whole ? wanted_instances(work_.runs, work_.limits, settings_.instance_slots,
                                                     settings_.aux_per_agent) -
-                                     starting()
+                                     starting() - unheard()
                                  : 0; // what waits may be placed on instances that are there
   const auto leaving =
     std::count_if(ended_.begin(), ended_.end(), [](const auto& x) { return x.second.is_live; });
@@ -657,8 +677,8 @@ void provisioner::finish(out& s, time_point now) {
     std::vector<std::string> ids;
     for (const auto& [id, x] : instances_)
       ids.push_back(id);
-    for (const auto& [order, count] : std::map(ordered_))
-      note(s, {now, {}, "failed", order, count, {}, "nobody heard what came of it"});
+    for (const auto& [number, order] : std::map(ordered_))
+      note(s, {now, {}, "failed", number, order.count, {}, "nobody heard what came of it"});
     if (!ids.empty())
       note(s, {now, {}, "gone", 0, 0, ids, "its provider cannot be called, and its agent is not connected"});
     for (const auto& [id, x] : std::exchange(ended_, {})) {

@@ -62,7 +62,8 @@ using provisioner_step = step_of<provider_fact, provisioner_action>;
 /// Not thread-safe: one actor owns the machine. It launches no instance before the first list of the
 /// provider. One launch is in flight at a time. Facts say which instances belong to the pool; any other
 /// instance that the provider lists is ended, except those of a launch whose answer was lost with the master.
-/// Where the type of the provider changes, the instances of the former provider end first.
+/// Such a launch may bring them until its time limit has passed. Where the type of the provider changes, the
+/// instances of the former provider end first.
 ///
 ///   ordered --launched--> starting --agent registers--> there --idle, lost, too many--> ended
 ///      '-- failed          '-- never came: ended           '-- gone from the list: gone
@@ -93,6 +94,7 @@ private:
     bool idle = true;
     bool drained = false;
     bool awaited = false;
+    bool known = true;
     time_point since; ///< when `connected` or `idle` changed last
   };
   struct instance {
@@ -103,6 +105,12 @@ private:
     bool came = false;   ///< its agent was connected in this life of the machine
     /// The drain of an earlier agent of its name is being taken back.
     bool undrains = false;
+  };
+  struct order {
+    int count = 0; ///< number of its instances that are not known yet
+    /// Until when its instances may appear in the list although the master that ordered them has died.
+    time_point until;
+    MSGPACK_DEFINE_ARRAY(count, until)
   };
   struct ending {
     time_point again; ///< when the end of the instance is ordered again
@@ -147,13 +155,14 @@ private:
   bool due(time_point at, time_point now);
   const agent_state* agent_of(const instance& x) const;
   bool starts(const instance& x) const;
+  int unheard() const;
   bool is_lost(const instance& x) const;
   bool is_own(const std::string& agent) const;
 
   std::string pool_;
   provisioner_settings settings_;
   std::map<std::string, instance> instances_; ///< instances by id, without those ordered to end; durable
-  std::map<std::uint64_t, int> ordered_;      ///< size of each launch without an answer, by number; durable
+  std::map<std::uint64_t, order> ordered_;    ///< launches without an answer, by number; durable
   std::uint64_t orders_ = 0;                  ///< number of the newest launch; durable
   std::string last_type_;                     ///< type of the provider of the newest launch; durable
   bool settled_ = true;                       ///< no instance of that provider is left; durable

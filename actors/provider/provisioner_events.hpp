@@ -29,8 +29,10 @@ struct pool_agent_state {
   bool idle = true;     ///< nothing runs on the agent
   bool drained = false; ///< no new work is placed on the agent, so waiting runs do not count on it
   bool awaited = false; ///< the agent is idle, and a waiting run counts on it
+  /// False: the pool has not heard that the agent is on an instance, so no waiting run counts on it.
+  bool known = true;
   friend bool operator==(const pool_agent_state&, const pool_agent_state&) = default;
-  MSGPACK_DEFINE_ARRAY(agent, connected, idle, drained, awaited)
+  MSGPACK_DEFINE_ARRAY(agent, connected, idle, drained, awaited, known)
 };
 /// What the runs that wait in the pool need beyond its idle instances, and all agents of the pool. The pool
 /// sends it after each change.

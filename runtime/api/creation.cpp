@@ -90,8 +90,9 @@ result<commands::experiment_create> stock_form(const call& c, fields& f) {
 }
 
 /// Passes `then` a warning where a trial asks for more slots than the pool has now, or ever gives, so that it
-/// has to wait for more agents or another limit. `pool`: the pool's name; empty: the default pool. `config`:
-/// the experiment's configuration.
+/// has to wait for more agents or another limit; and where no instances are launched for the trial, as it
+/// fills no whole ones. `pool`: the pool's name; empty: the default pool. `config`: the experiment's
+/// configuration.
 void warn_of_size(const call_ptr& c, std::string pool, const value& config,
                   std::function<void(value warnings)> then) {
   const auto number = [](const value& x, const char* outer, const char* inner) {
@@ -106,9 +107,11 @@ void warn_of_size(const call_ptr& c, std::string pool, const value& config,
   const auto cluster = in_force && *in_force ? (*in_force)->configuration : value();
   const auto settings = config::pool_settings(cluster, pool.empty() ? config::default_pool(cluster) : pool);
   const auto limit = number_in(settings.value("max_slots", value()));
+  const auto each = number(settings, "provider", "instance_slots");
   c->parts->cluster.order(c->by.who, commands::pool_details{std::move(pool)},
-                          [number, wanted, limit, then = std::move(then)](result<value> now) {
-                            auto there = now ? number(*now, "slots", "total") : std::nullopt;
+                          [number, wanted, limit, each, then = std::move(then)](result<value> now) {
+                            const auto present = now ? number(*now, "slots", "total") : std::nullopt;
+                            auto there = present;
                             if (const auto most = now ? number(*now, "provider", "maxSlots") : std::nullopt;
                                 there && most)
                               there = std::max(*there, *most); // an elastic pool can grow to this size
@@ -117,6 +120,9 @@ void warn_of_size(const call_ptr& c, std::string pool, const value& config,
                             auto warnings = value::array();
                             if (wanted && there && *wanted > *there)
                               warnings.push_back("LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED");
+                            else if (wanted && present && each && *each > 0 && *wanted > *present &&
+                                     *wanted > *each && *wanted % *each != 0)
+                              warnings.push_back("LAUNCH_WARNING_NO_WHOLE_INSTANCES");
                             then(std::move(warnings));
                           });
 }
@@ -126,6 +132,8 @@ void answer_created(const call_ptr& c, const reply& back, value shape) {
   auto pool = shape.value("resourcePool", std::string());
   warn_of_size(
     c, std::move(pool), config, [c, back, config, shape = std::move(shape)](value warnings) mutable {
+      for (auto& one : warnings)
+        one = "LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED"; // Determined's client knows this code alone
       back(json(
         {{"config", std::move(config)}, {"experiment", std::move(shape)}, {"warnings", std::move(warnings)}},
         c->query.has("pretty")));

@@ -30,6 +30,9 @@ result<trial_id> named_trial(const std::string& word) {
 void say_warning(session& s, const std::string& code) {
   if (code == "LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED")
     s.io.err << "warning: it waits until there are more slots than now\n";
+  if (code == "LAUNCH_WARNING_NO_WHOLE_INSTANCES")
+    s.io.err << "warning: it waits, as instances of its pool start only for trials that fill whole ones: set "
+                "resources.slots_per_trial to a multiple of instance_slots\n";
 }
 
 const std::vector<column>& experiment_columns() {

@@ -14,7 +14,7 @@ PLANTS = [
     ("backfill_into_reservation", POOL, "id != run.id && policy_->overrides(run, keeper)) {\n      lift", "id != run.id && (PLANTED(backfill_into_reservation) || policy_->overrides(run, keeper))) {\n      lift"),
     ("two_grants_after_fallback", ALLOCATION, "  if (elsewhere)\n    s.actions", "  if (elsewhere && !PLANTED(two_grants_after_fallback))\n    s.actions"),
     ("reservation_for_the_dead", POOL, "  drop_kept(&out, run);\n  stop_waiting(run);\n  forget(run);", "  if (!PLANTED(reservation_for_the_dead) || !run.reserved)\n    drop_kept(&out, run);\n  stop_waiting(run);\n  if (run.kept.empty())\n    forget(run);"),
-    ("instance_forgotten", PROVIDER, "  if (f.what == \"ordered\") {\n    ordered_[f.order] = f.count;", "  if (f.what == \"ordered\") {\n    if (!PLANTED(instance_forgotten) || calling_)\n      ordered_[f.order] = f.count;"),
+    ("instance_forgotten", PROVIDER, "  if (f.what == \"ordered\") {\n    ordered_[f.order] = {", "  if (f.what == \"ordered\") {\n    if (!PLANTED(instance_forgotten) || calling_)\n      ordered_[f.order] = {"),
     ("grants_before_all_spoke", POOL, "  if (phase_ == phase::placing)\n    decide(out, now);", "  if (phase_ == phase::placing || PLANTED(grants_before_all_spoke))\n    decide(out, now);"),
     ("slot_leaks", RUNS, "      if (s.holder != &run)\n        continue;", "      if (s.holder != &run || (PLANTED(slot_leaks) && part.slots.size() > 1 && slot == part.slots.back()))\n        continue;"),
     ("quota_ignored", RUNS, "  const auto left = room(key);\n  if (!left)\n    return left;", "  const auto left = room(key);\n  if (!left || (PLANTED(quota_ignored) && key.of == run_bar::user))\n    return std::nullopt;"),

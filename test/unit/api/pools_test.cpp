@@ -282,6 +282,45 @@ TEST(Creation, WarnsOfWhatThePoolNeverHoldsAtOnce) {
   EXPECT_EQ(warnings(), value::array({"LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED"}));
 }
 
+TEST(Creation, WarnsOfAGangThatFillsNoWholeInstances) {
+  struct row {
+    const char* what;
+    int slots, present;
+    bool warns;
+  } rows[] = {
+    {"no multiple", 3, 0, true},
+    {"some instances are there", 5, 4, true},
+    {"whole instances", 4, 0, false},
+    {"less than one instance", 1, 0, false},
+    {"what is there could hold it", 3, 4, false},
+  };
+  pools_table t;
+  t.cluster.answers["experiment.create"] = [](const fake_gate::heard&) -> result<value> {
+    return value{{"id", 7}};
+  };
+  t.reader->in_force.emplace();
+  t.reader->in_force->configuration = {
+    {"pools",
+     {{"main",
+       {{"default", true},
+        {"provider", {{"type", "local"}, {"instance_slots", 2}, {"max_instances", 3}}}}}}}};
+  for (const auto& r : rows) {
+    t.cluster.answers["pool.details"] = [&r](const fake_gate::heard&) -> result<value> {
+      return value{{"slots", {{"total", r.present}, {"used", 0}}}, {"provider", {{"maxSlots", 6}}}};
+    };
+    auto& row = t.reader->experiment_rows[7];
+    auto config = row.config.get();
+    config["resources"] = {{"slots_per_trial", r.slots}};
+    row.config = std::move(config);
+    const auto got = t.ask("POST", "/troupe/v1/experiments", t.user(), R"({"config": "name: x"})");
+    ASSERT_EQ(got.status, 200u) << got.body;
+    auto expected = value::array();
+    if (r.warns)
+      expected.push_back("LAUNCH_WARNING_NO_WHOLE_INSTANCES");
+    EXPECT_EQ(parse_json(got.body).value()["warnings"], expected) << r.what;
+  }
+}
+
 TEST(Disabling, KillsUnlessItIsToDrain) {
   pools_table t;
   t.cluster.answers["agent.list"] = [](const fake_gate::heard&) -> result<value> {

@@ -507,6 +507,76 @@ TEST(PoolExplain, AdvisesToEnableWhatItNames) {
   EXPECT_EQ(p.why(3, {})["advice"], "troupe agent enable b");
 }
 
+TEST(PoolExplain, AdvisesAPriorityThatTakesWhatIsKeptForAnother) {
+  const auto fixed = [](run_terms& r) { r.preemptible = false; };
+  struct row {
+    const char* what;
+    bool preempts;
+    std::uint64_t who; ///< asks once slots are kept for run 3, and is older than that where it is 2
+    int kept_for;      ///< priority of run 3
+    const char* advice;
+  } rows[] = {
+    {"preempts", true, 5, 42, "troupe experiment set 5 --priority 41"},
+    {"preempts, the older one", true, 2, 42, "troupe experiment set 2 --priority 41"},
+    {"calm", false, 5, 42, "troupe experiment set 5 --priority 41"},
+    {"calm, the older one", false, 2, 42, "troupe experiment set 2 --priority 41"},
+    {"for one that is more urgent", true, 5, 7, "troupe experiment set 5 --priority 6"},
+    {"for one than which none is more urgent", true, 5, 1, ""},
+  };
+  for (const auto& r : rows) {
+    SCOPED_TRACE(r.what);
+    explained_pool p(with([&](pool_settings& s) {
+      s.preemption = r.preempts;
+      s.reserve_after = 8s;
+    }));
+    p.up("a", 2).ask(1, 1, 42, fixed).ask(3, 2, r.kept_for).ask(4, 1, r.kept_for, fixed).wait(8s);
+    ASSERT_TRUE(p.why(3)["reservation"].is_object());
+    p.tell(slots_released{run(4)}).ask(r.who, 1);
+    EXPECT_EQ(p.code(r.who), "reserved");
+    EXPECT_EQ(p.why(r.who, {})["advice"], r.advice);
+    if (r.advice[0] == 0)
+      continue;
+    job_changed ev;
+    ev.job.job = {r.who};
+    ev.job.priority = r.kept_for - 1;
+    p.tell(ev);
+    EXPECT_EQ(p.code(r.who), "running") << "with that priority it starts";
+  }
+}
+
+TEST(PoolExplain, AdvisesNoPriorityAgainstHoldersThatNoneMoves) {
+  explained_pool p(with([](pool_settings& s) { s.preemption = true; }));
+  p.up("a", 1).ask(1, 1, 42, [](run_terms& r) { r.preemptible = false; }).ask(2, 1);
+  EXPECT_EQ(p.code(2), "busy");
+  EXPECT_EQ(p.why(2, {})["advice"], "");
+}
+
+TEST(PoolExplain, AdvisesToEnableAllThatIsNeededTogetherOrOneThatSuffices) {
+  struct row {
+    int slots;
+    const char* advice;
+  } rows[] = {
+    {3,
+     "one of: troupe agent enable b, troupe agent enable c, troupe agent enable a, troupe slot enable d 0"},
+    {4, "one of: troupe agent enable b, troupe agent enable c"},
+    {5, "troupe agent enable b, and troupe agent enable c"},
+    {7, "troupe agent enable b, and troupe agent enable c, and troupe agent enable a"},
+    {8, "troupe agent enable b, and troupe agent enable c, and troupe agent enable a, and troupe slot enable "
+        "d 0"},
+  };
+  for (const auto& r : rows) {
+    explained_pool p;
+    p.up("a", 1).up("b", 2).up("c", 2).up("d", 3);
+    p.tell(agent_drain{"a"}).tell(agent_drain{"b"}).tell(agent_drain{"c"}).tell(agent_drain{"d", false, {0}});
+    p.ask(1, r.slots);
+    EXPECT_EQ(p.code(1), "drained") << r.slots;
+    EXPECT_EQ(p.why(1, {})["advice"], r.advice) << r.slots;
+  }
+  explained_pool p;
+  p.up("a", 1).up("b", 1).tell(agent_drain{"a"}).tell(agent_drain{"b"}).ask(1, 0);
+  EXPECT_EQ(p.why(1, {})["advice"], "one of: troupe agent enable a, troupe agent enable b");
+}
+
 TEST(PoolExplain, SaysBehindOnlyOfOnesThatAreServedBefore) {
   explained_pool p;
   const auto one_slot = [](run_terms& r) { r.job.max_slots = 1; };

@@ -228,6 +228,22 @@ TEST_F(Fallback, ElasticPoolSaysWhatItsAgentsCouldHold) {
   EXPECT_EQ(shown(machine.demand()), "1x4@2 i1? ");
 }
 
+TEST_F(Fallback, DemandTellsWhichAgentsItKnowsToBeOnInstances) {
+  begin(value::object());
+  auto told = supply(2, 2, 1, 1);
+  told.agents = {"i1"};
+  EXPECT_EQ(tell(told), "");
+  static_cast<void>(tell(request(1, 4)));
+  EXPECT_EQ(tell(agent_up{"gpu1", 2}), "");
+  EXPECT_FALSE(machine.demand().agents.at(0).known);
+  EXPECT_EQ(machine.demand().runs.at(0).slots, 4);
+  told.agents = {"gpu1"};
+  told.starting = 0;
+  EXPECT_EQ(tell(told), "");
+  EXPECT_TRUE(machine.demand().agents.at(0).known);
+  EXPECT_EQ(machine.demand().runs.at(0).slots, 2) << "the run counts on it";
+}
+
 TEST_F(Fallback, GuestWhoseJobMovesHereIsNoGuestAnyMore) {
   begin({{"scheduler", "priority"}, {"preemption", true}});
   EXPECT_EQ(tell(supply(2, 2)), "");

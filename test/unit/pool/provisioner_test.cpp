@@ -403,8 +403,61 @@ TEST_F(Provision, TakesWhatWasLaunchedWhileTheMasterDied) {
   EXPECT_EQ(machine->instances(), 2);
 }
 
+TEST_F(Provision, TakesWhatALaunchBringsLateThatOutlivedTheMaster) {
+  begin({.type = "command", .instance_slots = 1, .max_instances = 3});
+  past({t0, "gpu", "ordered", 1, 2, {}, "command"}); // the command still runs
+  EXPECT_EQ(tell(work(2), 0s), "");
+  EXPECT_EQ(tell(list({}), 1s), "") << "it may still bring them";
+  EXPECT_EQ(machine->instances(), 2);
+  EXPECT_EQ(tell(work(0, {"i1!"}), 20s), "") << "a run is placed on the first one";
+  EXPECT_EQ(tell(list({"i1"}), 30s), "adopted 1 i1 | ");
+  EXPECT_EQ(machine->instances(), 2) << "one more may come";
+  EXPECT_EQ(tell(list({"i1", "i2", "x3"}), 79s), "adopted 1 i2 ended x3 | end x3 (unknown)");
+  EXPECT_EQ(machine->instances(), 2);
+}
+
+TEST_F(Provision, KnowsNothingOfWhatComesAfterTheTimeLimitOfALaunch) {
+  begin({.type = "command", .instance_slots = 1, .max_instances = 3});
+  past({t0, "gpu", "ordered", 1, 2, {}, "command"});
+  EXPECT_EQ(tell(work(2), 0s), "");
+  EXPECT_EQ(tell(list({"i1"}), 40s), "adopted 1 i1 | ");
+  EXPECT_EQ(tell(list({"i1"}), 79s), "");
+  EXPECT_EQ(tell(list({"i1"}), 80s), "failed 1 ordered 2 | launch 2:1");
+  EXPECT_EQ(tell(instances_launched{2, {"i3"}, ""}, 81s), "launched 2 i3 | ");
+  EXPECT_EQ(tell(list({"i1", "i2", "i3"}), 82s), "ended i2 | end i2 (unknown)");
+}
+
+TEST_F(Provision, CountsOnceWhoseAgentRegistersBeforeItIsNamed) {
+  begin({.type = "command", .instance_slots = 2, .max_instances = 9});
+  const auto gang = [](int slots, std::vector<pool_agent_state> agents) {
+    auto out = work(0);
+    if (slots > 0)
+      out.runs.push_back({slots, 1});
+    out.agents = std::move(agents);
+    return out;
+  };
+  const auto unnamed = [](const char* name) {
+    return pool_agent_state{name, true, true, false, false, false};
+  };
+  const auto awaited = [](const char* name) { return pool_agent_state{name, true, true, false, true, true}; };
+  EXPECT_EQ(tell(gang(6, {}), 0s), "");
+  EXPECT_EQ(tell(list({}), 0s), "ordered 1 | launch 1:3");
+  EXPECT_EQ(tell(gang(6, {unnamed("i1")}), 1s), "") << "the launch has not answered yet";
+  EXPECT_EQ(tell(instances_launched{1, {"i1", "i2", "i3"}, ""}, 2s), "launched 1 i1 i2 i3 | ");
+  EXPECT_EQ(machine->starting(), 2);
+  EXPECT_EQ(tell(gang(4, {awaited("i1")}), 2s), "") << "the pool has heard of the first one";
+  EXPECT_EQ(tell(gang(4, {awaited("i1"), unnamed("gpu2")}), 3s), "") << "the list does not name it yet";
+  auto all = list({"i1", "i2", "i3"});
+  all.all[0].agent = all.all[2].agent = "";
+  all.all[1].agent = "gpu2";
+  EXPECT_EQ(tell(all, 4s), "");
+  EXPECT_EQ(machine->starting(), 1);
+  EXPECT_EQ(tell(gang(2, {awaited("i1"), awaited("gpu2")}), 4s), "");
+  EXPECT_EQ(tell(gang(4, {awaited("i1"), awaited("gpu2")}), 5s), "ordered 2 | launch 2:1") << "another run";
+}
+
 TEST_F(Provision, OrdersAnewWhereTheMasterDiedBeforeTheCall) {
-  past({t0, "gpu", "ordered", 1, 2, {}, ""});
+  past({t0, "gpu", "ordered", 1, 2, {}, "local"}); // such a launch ends with the master
   static_cast<void>(tell(work(2), 0s));
   EXPECT_EQ(tell(list({}), 1s), "failed 1 ordered 2 | launch 2:2");
 }
