@@ -231,8 +231,9 @@ TEST(AcceptConfig, OnlyTheStorageOfAllLayersTogetherHasToBeComplete) {
     EXPECT_TRUE(accept()) << "the storage is not looked at, " << c.shown;
     layers.only_place = false;
     layers.unmanaged = true;
-    if (c.shown.find(no_string) != std::string::npos && c.policy.is_null())
+    if (c.shown.find(no_string) != std::string::npos && c.policy.is_null()) {
       EXPECT_TRUE(accept()) << "no task of ours uses it, " << c.text;
+    }
   }
   config_layers layers;
   layers.only_place = true;

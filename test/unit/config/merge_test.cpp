@@ -325,8 +325,9 @@ TEST(Layers, AzureByItsAddressIsForUnmanagedExperimentsAlone) {
     surroundings around;
     const auto managed = load_experiment(text, "a", level::complete, around);
     EXPECT_EQ(managed.ok(), std::string_view(login).starts_with("connection")) << login;
-    if (!managed.ok())
+    if (!managed.ok()) {
       EXPECT_NE(managed.faults.front().hint.find("write connection_string: "), std::string::npos);
+    }
     around.unmanaged = true;
     EXPECT_TRUE(load_experiment(text, "a", level::complete, around).ok()) << login;
   }
