@@ -38,4 +38,25 @@ checkpoint_place place_of(const checkpoint& saved) {
 
 std::string folder_of(const checkpoint& saved) { return folder_of(place_of(saved)); }
 
+std::string address_in_bucket(const value& storage, const std::string& key) {
+  const auto text = [&](const char* name) {
+    const auto found = storage.is_object() ? storage.value(name, value()) : value();
+    return found.is_string() ? found.get<std::string>() : std::string();
+  };
+  const auto type = text("type");
+  if (type == "azure")
+    return "azure://" + text("container") + "/" + key;
+  if (type != "s3" && type != "gcs")
+    return "";
+  // Determined's client writes a prefix `/a//b/` as `a/b`.
+  std::string folder;
+  for (auto rest = text("prefix"); !rest.empty();) {
+    const auto part = rest.substr(0, rest.find('/'));
+    rest.erase(0, part.size() + 1);
+    if (!part.empty() && part != ".")
+      folder += part + "/";
+  }
+  return (type == "s3" ? "s3://" : "gs://") + text("bucket") + "/" + folder + key;
+}
+
 } // namespace troupe

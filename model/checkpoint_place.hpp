@@ -24,6 +24,11 @@ checkpoint_place place_of(const checkpoint& saved);
 /// The folder of a checkpoint, whichever build recorded it; empty in the same cases as above.
 std::string folder_of(const checkpoint& saved);
 
+/// The address of an object below a storage's prefix, such as `s3://BUCKET/PREFIX/KEY`; of a `gcs` storage it
+/// begins with `gs://`, of an `azure` one with `azure://CONTAINER/`. `storage` is a section
+/// `checkpoint_storage`. Empty where that is not a bucket.
+std::string address_in_bucket(const value& storage, const std::string& key);
+
 /// Whether the key has a form that cannot lead out of its store's folder.
 bool is_checkpoint_key(const std::string& key);
 

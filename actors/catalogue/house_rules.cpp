@@ -131,10 +131,11 @@ result<void> check_url(const std::string& url) {
   const bool bad =
     std::any_of(url.begin(), url.end(), [](unsigned char c) { return c <= 0x20 || c == 0x7f; });
   if (const auto colon = host.rfind(':'); colon != host.npos && host.find(']', colon) == host.npos) {
-    const auto port = host.substr(colon + 1); // empty: the default port
-    const bool digits = port.size() <= 5 && port.find_first_not_of("0123456789") == port.npos;
-    const int number = digits && !port.empty() ? std::stoi(port) : 0;
-    if (!digits || (!port.empty() && (number == 0 || number > 65'535)))
+    // A name has no colon: behind its first one stands the port.
+    const auto port = host.substr((host.starts_with('[') ? colon : host.find(':')) + 1);
+    const bool digits =
+      !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == port.npos;
+    if (const int number = digits ? std::stoi(port) : 0; number == 0 || number > 65'535)
       return error{errc::invalid, "valid url required: '" + port + "' is not a port"};
   }
   const bool brackets = host.find_first_of("[]") != host.npos;

@@ -6,6 +6,7 @@
 #include "model/config/cluster_config.hpp"
 #include "model/config/document.hpp"
 #include "model/config/experiment_config.hpp"
+#include "model/config/layers.hpp"
 #include "model/config/secrets.hpp"
 #include "searchers/searcher.hpp"
 
@@ -30,9 +31,17 @@ value in_resources(const value& config, const char* key) {
   return resources.is_object() ? resources.value(key, value()) : value();
 }
 
-/// The diagnostic without its line of text. The text of other people and of all layers together may have
-/// secrets.
-std::string without_text(const config::diagnostic& fault) { return config::render(fault, ""); }
+/// The diagnostic without a line and its text. The text of other people and of all layers together may have
+/// secrets, and is not what a person wrote: its lines are made from values.
+std::string without_text(config::diagnostic fault) {
+  fault.line = fault.column = 0;
+  return config::render(fault, "");
+}
+
+/// The diagnostic as who submitted `source` under the name `file` can use it.
+std::string shown(const config::diagnostic& fault, const std::string& file, const std::string& source) {
+  return fault.file == file ? config::render(fault, source) : without_text(fault);
+}
 
 /// The fault "PATH: MESSAGE\nhint: HINT" of a text, with its line and a caret; as it is where it names no
 /// path.
@@ -47,6 +56,8 @@ std::string placed(const std::string& fault, const config::node& root, const std
                          hint == fault.size() ? std::string() : fault.substr(hint + 7), false},
                         text);
 }
+
+constexpr const char* policy_layer = "config policies"; ///< names their layer in faults
 
 /// Entrypoint of an unmanaged experiment whose text has none. No task runs it.
 constexpr const char* unmanaged_entrypoint = "unmanaged";
@@ -70,12 +81,6 @@ std::string pool_of_workspace(const value& text, const config_layers& below, con
   const auto& pool = slots == 0 ? below.aux_pool : below.compute_pool;
   // A new cluster file may have dropped the pool of the workspace.
   return config::has_pool(cluster, pool) ? pool : std::string();
-}
-
-/// Whether a fault of the storage is one of a policy's storage: the text names none.
-bool is_of_policy(const config::diagnostic& fault, const value& text, const config::surroundings& around) {
-  return around.policy_checkpoint_storage.is_object() && fault.path.starts_with("checkpoint_storage") &&
-         !(text.is_object() && text.contains("checkpoint_storage"));
 }
 
 /// Labels as lists show them: each in one line and once, and none that is blank.
@@ -133,7 +138,8 @@ result<value> continued_config(const value& before, const value& text, const std
                                const value& invariant) {
   constexpr auto file = "override config";
   const std::string source = text.is_string() ? text.get<std::string>() : to_json(text);
-  const auto given = config::to_value(config::read_document(source, file).root);
+  const auto document = config::read_document(source, file);
+  const auto given = config::to_value(document.root);
   if (given.is_object())
     for (const auto* fixed : {"workspace", "project"})
       if (given.contains(fixed) && given[fixed] != before.value(fixed, value()))
@@ -148,15 +154,16 @@ result<value> continued_config(const value& before, const value& text, const std
         most.get<std::int64_t>() < slots.get<std::int64_t>())
       at->erase("max_slots");
   }
-  auto both = config::merge_as("experiment", source, file, to_json(kept), "configuration of the experiment");
+  constexpr auto kept_name = "configuration of the experiment";
+  auto both = config::merge_as("experiment", source, file, to_json(kept), kept_name);
   if (!both.ok())
-    return error{errc::invalid, config::render(both.faults.front(), source)};
+    return error{errc::invalid, shown(both.faults.front(), file, source)};
   // A mask stands for the secret that the experiment has already.
   config::restore_secrets(both.config, before);
   if (auto fine = check_no_mask(both.config); !fine)
     return fine.error();
   if (!invariant.is_null()) {
-    both = config::merge_as("experiment", to_json(invariant), "config policies", to_json(both.config), file);
+    both = config::merge_as("experiment", to_json(invariant), policy_layer, to_json(both.config), file);
     if (!both.ok())
       return error{errc::invalid, without_text(both.faults.front())};
   }
@@ -168,8 +175,13 @@ result<value> continued_config(const value& before, const value& text, const std
                                   (name.is_string() ? name.get<std::string>() : to_json(name)) + "' instead"};
   const auto text_of_both = to_json(both.config);
   auto checked = config::load_experiment(text_of_both, file, config::level::complete, {});
-  if (!checked.ok())
-    return error{errc::invalid, without_text(checked.faults.front())};
+  if (!checked.ok()) {
+    config::place_faults(
+      checked.faults,
+      {{policy_layer, config::to_node(invariant)}, {file, document.root}, {kept_name, config::to_node(kept)}},
+      1);
+    return error{errc::invalid, shown(checked.faults.front(), file, source)};
+  }
   if (auto fine = finish(checked.config, checkpoint_dir); !fine)
     return fine.error();
   return std::move(checked.config);
@@ -201,15 +213,16 @@ result<accepted_config> accept_config(const value& text, const std::string& file
   std::string source = text.is_string() ? text.get<std::string>() : to_json(text);
   config::surroundings around;
   around.storage_to_come = below.only_place;
+  around.unmanaged = below.unmanaged;
   around.checkpoint_storage = config::default_storage(cluster);
   if (around.checkpoint_storage.is_null())
     around.checkpoint_storage = {{"type", "directory"}, {"container_path", checkpoint_dir}};
   if (!below.invariant.is_null()) {
     const auto policy =
-      config::check_as("experiment", to_json(below.invariant), "config policies", config::level::sane);
+      config::check_as("experiment", to_json(below.invariant), policy_layer, config::level::sane);
     if (!policy.ok())
       return error{errc::invalid, without_text(policy.faults.front())};
-    around.policy_checkpoint_storage = below.invariant.value("checkpoint_storage", value());
+    around.policy = below.invariant;
   }
   const auto document = config::read_document(source, file);
   const auto submitted = config::to_value(document.root);
@@ -228,41 +241,20 @@ result<accepted_config> accept_config(const value& text, const std::string& file
   }
   around.workspace_checkpoint_storage = below.workspace_checkpoint_storage;
   around.task_container_defaults = config::task_defaults(cluster, *pool);
-  auto defaults = config::experiment_defaults(cluster, *pool);
-  if (!below.template_config.is_null() && !defaults.is_null()) {
-    auto both = config::merge_layers("experiment", to_json(below.template_config), "template",
-                                     to_json(defaults), "defaults of the cluster");
-    if (!both.ok())
-      return error{errc::invalid, without_text(both.faults.front())};
-    around.template_text = to_json(both.config);
-  } else if (!below.template_config.is_null())
+  around.defaults = config::experiment_defaults(cluster, *pool);
+  if (!below.template_config.is_null())
     around.template_text = to_json(below.template_config);
-  else if (!defaults.is_null())
-    around.template_text = to_json(defaults);
+  if (!below.template_name.empty())
+    around.template_name = "template '" + below.template_name + "'";
   auto checked = config::load_experiment(source, file, config::level::complete, around);
   if (!checked.ok()) {
     std::string all;
-    for (auto& fault : checked.faults) {
-      if (fault.file == file && is_of_policy(fault, submitted, around)) {
-        fault.file = "config policies";
-        fault.line = fault.column = 0;
-      }
-      all += (fault.file == file ? config::render(fault, source) : without_text(fault)) + "\n";
-    }
+    for (const auto& fault : checked.faults)
+      all += shown(fault, file, source) + "\n";
     return error{errc::invalid, all};
   }
   if (below.only_place)
     return accepted_config{std::move(checked.config), std::move(source)};
-  if (!below.invariant.is_null()) { // the values of the policy win, and the result is checked again
-    auto both = config::merge_as("experiment", to_json(below.invariant), "config policies",
-                                 to_json(checked.config), file);
-    if (!both.ok())
-      return error{errc::invalid, without_text(both.faults.front())};
-    const auto text_of_both = to_json(both.config);
-    checked = config::load_experiment(text_of_both, "config policies", config::level::complete, {});
-    if (!checked.ok())
-      return error{errc::invalid, without_text(checked.faults.front())};
-  }
   if (auto fine = finish(checked.config, checkpoint_dir); !fine)
     return fine.error();
   return accepted_config{std::move(checked.config), std::move(source)};

@@ -12,7 +12,8 @@ namespace troupe {
 struct config_layers {
   /// Values that count where the text says nothing, and that win over the cluster's defaults; null: nothing.
   value template_config, workspace_checkpoint_storage;
-  value invariant; ///< values of a policy, which win over the text; null: nothing
+  std::string template_name; ///< names the template in faults
+  value invariant;           ///< values of a policy, which win over the text; null: nothing
   /// Pools of the workspace for experiments that name no pool, with slots (`compute_pool`) and without slots
   /// (`aux_pool`); empty: the default pool of the cluster.
   std::string compute_pool, aux_pool;

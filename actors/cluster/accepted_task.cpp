@@ -20,8 +20,11 @@ error unfit(const std::string& why) { return {errc::invalid, "failed to prepare 
 /// secrets.
 error unfit(const config::outcome& checked, const std::string& text) {
   std::string all;
-  for (const auto& fault : checked.faults)
+  for (auto fault : checked.faults) {
+    if (text.empty())
+      fault.line = fault.column = 0; // lines of what was merged are nobody's
     all += (all.empty() ? "" : "\n") + config::render(fault, text);
+  }
   return {errc::invalid, "failed to prepare launch params: unable to decode the merged config: " + all};
 }
 

@@ -39,6 +39,7 @@ result<cluster_creation::placed_config> cluster_creation::accepted(const Submiss
     if (!known)
       return error{errc::not_found, "template '" + x.template_name + "' not found"};
     below.template_config = known->config;
+    below.template_name = x.template_name;
   }
   const auto accept = [&](const value& text) {
     return accept_config(text, x.config_name, setup_.checkpoint_dir, machine_.who.configuration(), below);

@@ -113,7 +113,8 @@ private:
     std::string hint;
     bool scalar = x.is(kind::boolean) || x.is(kind::integer) || x.is(kind::number);
     if (scalar && s.takes(kind::string)) // quotes are the mend where they make a valid text of it
-      hint = s.fits && !s.fits(x.text) ? "write " + s.pattern_says : "put it in quotes: \"" + x.text + "\"";
+      hint = s.fits && !s.fits(x.text) ? "write " + s.pattern_says
+                                       : "put it in quotes: \"" + (x.text.empty() ? shown(x) : x.text) + "\"";
     else if (x.is(kind::string) && (s.takes(kind::integer) || s.takes(kind::boolean)) && !x.text.empty())
       hint = "a value in quotes is a string; remove the quotes where there are some";
     else if (x.is(kind::list) == false && s.takes(kind::list) && !s.takes(kind::map))

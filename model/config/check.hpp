@@ -34,8 +34,8 @@ void check(const node& x, const shape& s, report& out);
 void check_completeness(const value& x, const shape& s, const node& text, report& out);
 
 /// Checks what `experiment` must have beyond completeness so that this cluster can run it: an entrypoint, a
-/// searcher of today, and the keys that it runs by.
-void check_runnable(const value& experiment, const node& text, report& out);
+/// searcher of today, and the keys that it runs by. An `unmanaged` one has no tasks here.
+void check_runnable(const value& experiment, const node& text, report& out, bool unmanaged = false);
 
 /// Reports hyperparameters that a grid search cannot divide. `way` leads to `x`.
 void check_grid(const node& x, trail& way, report& out);

@@ -122,8 +122,7 @@ void check_experiments(const node& root, value& config, const file_world& world,
     auto own = to_value(read_document(*text, file->text).root);
     surroundings around;
     if (auto pool = pool_of_experiment(config, own)) {
-      if (auto defaults = experiment_defaults(config, *pool); !defaults.is_null())
-        around.template_text = to_json(defaults);
+      around.defaults = experiment_defaults(config, *pool);
       around.task_container_defaults = task_defaults(config, *pool);
     } else {
       reader.fault(file->at, path + ".file", pool.error().what, "");

@@ -85,19 +85,35 @@ void check_completeness(const value& x, const shape& s, const node& text, report
 
 namespace {
 
-/// Reports an address of an azure account by which Determined's client cannot sign in: it takes no login from
-/// elsewhere.
-void check_login(const value& storage, completeness& c) {
-  const auto text_of = [&](const char* key) {
-    const auto* x = part(storage, key);
-    return x && x->is_string() ? x->get<std::string>() : std::string();
-  };
-  const auto address = text_of("account_url");
-  const bool is_signed = address.find('?') != address.npos;
-  if (text_of("type") == "azure" && !address.empty() && !is_signed && text_of("credential").empty() &&
-      text_of("connection_string").empty())
-    c.fault("checkpoint_storage.account_url", "nobody can sign in by the address alone",
-            "add credential, or set connection_string instead of account_url");
+constexpr const char* connection_string_hint =
+  "write connection_string: DefaultEndpointsProtocol=https;AccountName=NAME;AccountKey=KEY and leave out "
+  "account_url and credential";
+
+/// Reports what Determined's client cannot use of an azure storage. In a task it writes TensorBoard files,
+/// for which it takes nothing but a connection string.
+void check_azure(const value& storage, bool unmanaged, completeness& c) {
+  if (const auto* type = part(storage, "type"); !type || *type != "azure")
+    return;
+  const auto* container = part(storage, "container");
+  const auto* address = part(storage, "account_url");
+  const auto* login = part(storage, "connection_string");
+  if (container && *container == "")
+    c.fault("checkpoint_storage.container", "must not be empty", "write container: NAME");
+  if (container && container->is_string() && container->get_ref<const std::string&>().starts_with('/'))
+    c.fault("checkpoint_storage.container", "the name of a container does not begin with a slash",
+            "write container: NAME");
+  if (login && *login == "")
+    c.fault("checkpoint_storage.connection_string", "must not be empty", connection_string_hint);
+  if (login || !address)
+    return;
+  if (*address == "")
+    c.fault("checkpoint_storage.account_url", "must not be empty", connection_string_hint);
+  else if (!unmanaged)
+    c.fault(
+      "checkpoint_storage.account_url",
+      "a task cannot use account_url: Determined's client writes TensorBoard files by connection_string "
+      "alone",
+      connection_string_hint);
 }
 
 /// Reports a choice among no values.
@@ -116,7 +132,7 @@ void check_choices(const value& space, const std::string& path, completeness& c)
 
 } // namespace
 
-void check_runnable(const value& experiment, const node& text, report& out) {
+void check_runnable(const value& experiment, const node& text, report& out, bool unmanaged) {
   completeness c(text, out);
   if (!part(experiment, "entrypoint"))
     c.missing("", "entrypoint", "the key 'entrypoint' is missing: what a trial runs",
@@ -132,7 +148,7 @@ void check_runnable(const value& experiment, const node& text, report& out) {
   if (const auto* space = part(experiment, "hyperparameters"))
     check_choices(*space, "hyperparameters", c);
   if (const auto* storage = part(experiment, "checkpoint_storage"); storage && storage->is_object())
-    check_login(*storage, c);
+    check_azure(*storage, unmanaged, c);
   const auto* searcher = part(experiment, "searcher");
   const auto* name = searcher ? part(*searcher, "name") : nullptr;
   if (!name || !name->is_string())

@@ -201,7 +201,10 @@ std::string trail::sibling(std::string_view key) const {
   return other.text();
 }
 
-place place_of(const node& root, std::string_view path) {
+namespace {
+
+/// The deepest part of `root` on the way `path`; `whole` is false where the way leads on.
+const node& deepest(const node& root, std::string_view path, bool& whole) {
   const node* at = &root;
   std::string key;
   std::size_t index = 0;
@@ -214,11 +217,25 @@ place place_of(const node& root, std::string_view path) {
     } else {
       next = at->find(key);
     }
+    whole = next != nullptr;
     if (!next)
       break;
     at = next;
   }
-  return at->at;
+  return *at;
+}
+
+} // namespace
+
+const node* part_at(const node& root, std::string_view path) {
+  bool whole = true;
+  const auto& found = deepest(root, path, whole);
+  return whole ? &found : nullptr;
+}
+
+place place_of(const node& root, std::string_view path) {
+  bool whole = true;
+  return deepest(root, path, whole).at;
 }
 
 } // namespace troupe::config

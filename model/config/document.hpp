@@ -107,6 +107,9 @@ private:
 /// Takes the entry that `path` names out of its map, or the list that holds it; false where there is none.
 bool remove_at(node& root, std::string_view path);
 
+/// The part of `root` that `path` names; null where there is none.
+const node* part_at(const node& root, std::string_view path);
+
 /// The place of the deepest part of `root` that `path` names; a missing part has the place of its owner.
 place place_of(const node& root, std::string_view path);
 

@@ -25,6 +25,9 @@ std::uint64_t hash_of(std::string_view text) {
 
 std::uint32_t seed_of(std::string_view text) { return static_cast<std::uint32_t>(hash_of(text) >> 32); }
 
+constexpr const char* defaults_name = "defaults of the cluster";
+constexpr const char* policy_name = "config policies";
+
 /// A text that was read, checked at the sane level and brought into normal form.
 struct layer {
   node root;
@@ -57,10 +60,9 @@ void drop_faulty(layer& out, const shape& s, std::string_view file) {
   }
 }
 
-layer read_layer(std::string_view text, std::string_view file, const shape& s,
-                 const std::vector<std::string>& overrides = {}) {
+layer checked_layer(document read, std::string_view file, const shape& s,
+                    const std::vector<std::string>& overrides = {}) {
   layer out;
-  auto read = read_document(text, file);
   out.faults = std::move(read.faults);
   if (!read.readable)
     return out;
@@ -87,6 +89,11 @@ layer read_layer(std::string_view text, std::string_view file, const shape& s,
     normalize(out.normal, s);
   }
   return out;
+}
+
+layer read_layer(std::string_view text, std::string_view file, const shape& s,
+                 const std::vector<std::string>& overrides = {}) {
+  return checked_layer(read_document(text, file), file, s, overrides);
 }
 
 void append(std::vector<diagnostic>& to, std::vector<diagnostic> from) {
@@ -124,29 +131,34 @@ value normal_layer(value x, const char* schema) {
   return x;
 }
 
-void merge_below(value& config, const surroundings& cluster) {
-  const auto& experiment = *schemas().at("experiment");
-  if (cluster.task_container_defaults.is_object()) {
-    auto slots = config.value(value::json_pointer("/resources/slots_per_trial"), value(1));
-    auto defaults = normal_layer(cluster.task_container_defaults, "task-container-defaults");
-    config = merged(std::move(config),
-                    as_experiment_layer(defaults, slots.is_number_integer() ? slots.get<std::int64_t>() : 1),
-                    experiment);
-  }
-  const auto& storage = *schemas().at("checkpoint-storage");
-  auto& chosen = config["checkpoint_storage"];
-  if (cluster.storage_to_come) {
-    chosen = nullptr;
-  } else {
-    if (const auto& above = cluster.policy_checkpoint_storage; above.is_object())
-      chosen = merged(normal_layer(above, "checkpoint-storage"), std::move(chosen), storage);
-    for (const auto* below : {&cluster.workspace_checkpoint_storage, &cluster.checkpoint_storage})
-      if (below->is_object())
-        chosen = merged(std::move(chosen), normal_layer(*below, "checkpoint-storage"), storage);
-  }
-  if (chosen.is_null() || !chosen.contains("type"))
-    chosen = merged(std::move(chosen), {{"type", "directory"}, {"container_path", "checkpoints"}}, storage);
+/// The defaults of the pool for all tasks, as a layer below `config`; null where there are none.
+value task_defaults_layer(const value& config, const surroundings& cluster) {
+  if (!cluster.task_container_defaults.is_object())
+    return {};
+  const auto slots = config.value(value::json_pointer("/resources/slots_per_trial"), value(1));
+  return as_experiment_layer(normal_layer(cluster.task_container_defaults, "task-container-defaults"),
+                             slots.is_number_integer() ? slots.get<std::int64_t>() : 1);
 }
+
+/// Takes the section out of a normal layer.
+value take_storage(value& layer) {
+  value out;
+  if (layer.is_object() && layer.contains("checkpoint_storage")) {
+    out = std::move(layer["checkpoint_storage"]);
+    layer.erase("checkpoint_storage");
+  }
+  return out;
+}
+
+value normal_storage(const value& x) {
+  return x.is_object() ? normal_layer(x, "checkpoint-storage") : value();
+}
+
+value storage_of_policy(const surroundings& cluster) {
+  return cluster.policy.is_object() ? cluster.policy.value("checkpoint_storage", value()) : value();
+}
+
+node as_section(const value& storage) { return to_node(value{{"checkpoint_storage", storage}}); }
 
 } // namespace
 
@@ -160,41 +172,102 @@ outcome load_experiment(std::string_view text, std::string_view file, level want
   outcome out;
   auto own = read_layer(text, file, experiment, cluster.overrides);
   out.faults = std::move(own.faults);
-  layer below;
-  below.usable = true;
+  layer below, lowest;
+  below.usable = lowest.usable = true;
   if (cluster.template_text) {
-    below = read_layer(*cluster.template_text, "template", experiment);
+    below = read_layer(*cluster.template_text, cluster.template_name, experiment);
     append(out.faults, std::move(below.faults));
   }
-  if (!own.usable || !below.usable)
+  if (cluster.defaults.is_object()) {
+    lowest = checked_layer({to_node(cluster.defaults), {}}, defaults_name, experiment);
+    append(out.faults, std::move(lowest.faults));
+  }
+  if (!own.usable || !below.usable || !lowest.usable)
     return out;
   auto config = std::move(own.normal);
   if (config.is_null())
     config = value::object();
-  if (want == level::complete && config.contains("resources") && config["resources"].contains("slots")) {
-    auto at = place_of(own.root, "resources.slots");
-    out.faults.push_back({std::string(file), at.line, at.column, "resources.slots",
-                          "resources.slots is for tasks that are not experiments", "use slots_per_trial"});
-  }
-  if (below.normal.is_object()) {
-    if (auto at = below.normal.find("resources");
-        want == level::complete && at != below.normal.end() && at->is_object())
+  const bool whole = want == level::complete;
+  const auto refuse_slots = [&](const value& in, std::string_view name, place at) {
+    if (whole && in.contains("resources") && in["resources"].contains("slots"))
+      out.faults.push_back({std::string(name), at.line, at.column, "resources.slots",
+                            "resources.slots is for tasks that are not experiments", "use slots_per_trial"});
+  };
+  refuse_slots(config, file, place_of(own.root, "resources.slots"));
+  std::vector<value> storages{normal_storage(storage_of_policy(cluster))};
+  if (whole)
+    storages.push_back(take_storage(config));
+  for (auto* part : {&below, &lowest}) {
+    if (!part->normal.is_object())
+      continue;
+    if (auto at = part->normal.find("resources"); whole && at != part->normal.end() && at->is_object())
       at->erase("slots"); // a template is for tasks, too
-    config = merged(std::move(config), std::move(below.normal), experiment);
+    if (whole)
+      storages.push_back(take_storage(part->normal));
+    config = merged(std::move(config), std::move(part->normal), experiment);
   }
-  if (want == level::complete) {
-    merge_below(config, cluster);
+  if (whole) {
+    const auto tasks = task_defaults_layer(config, cluster);
+    config = merged(std::move(config), tasks, experiment);
+    for (const auto* storage : {&cluster.workspace_checkpoint_storage, &cluster.checkpoint_storage})
+      storages.push_back(normal_storage(*storage));
+    auto& chosen = config["checkpoint_storage"];
+    if (!cluster.storage_to_come)
+      chosen = merged_storage(std::move(storages), 1);
+    const bool known = chosen.is_object() && chosen.contains("type");
+    if (!known)
+      chosen = merged(std::move(chosen), {{"type", "directory"}, {"container_path", "checkpoints"}},
+                      *schemas().at("checkpoint-storage"));
+    // Faults that show only where layers are together. Two good ones can make a bad whole.
+    const auto found_in = [&](const value& merged_layers, const node& checked) {
+      report missing{std::string(file)};
+      for (auto* part : {&own, &below})
+        for (const auto& path : part->faulty)
+          missing.know(path);
+      check(checked, experiment, missing);
+      check_completeness(merged_layers, experiment, own.root, missing);
+      check_runnable(merged_layers, own.root, missing, cluster.unmanaged);
+      return missing.take();
+    };
+    const auto place = [&](std::vector<diagnostic>& faults, node policy) {
+      if (faults.empty())
+        return;
+      std::vector<named_layer> layers;
+      layers.push_back({policy_name, std::move(policy)});
+      layers.push_back({std::string(file), own.root});
+      layers.push_back({cluster.template_name, below.root});
+      layers.push_back({defaults_name, lowest.root});
+      layers.push_back({"task_container_defaults", to_node(tasks)});
+      layers.push_back({"storage of the workspace", as_section(cluster.workspace_checkpoint_storage)});
+      layers.push_back({"storage of the cluster", as_section(cluster.checkpoint_storage)});
+      place_faults(faults, layers, 1);
+    };
     fill_defaults(config, experiment);
     fill_from_text(config, experiment, text, cluster);
-    report missing{std::string(file)};
-    for (auto* part : {&own, &below})
-      for (auto& path : part->faulty)
-        missing.know(std::move(path));
-    if (cluster.template_text || !cluster.overrides.empty() || cluster.task_container_defaults.is_object())
-      check(to_node(config), experiment, missing); // two good layers can make a bad whole
-    check_completeness(config, experiment, own.root, missing);
-    check_runnable(config, own.root, missing);
-    append_in_order(out.faults, missing.take());
+    bool sound = true; // a key with a fault is not there, so that the rest may look wrong
+    for (const auto* part : {&own, &below})
+      for (const auto& path : part->faulty)
+        sound = sound && !path.starts_with("checkpoint_storage");
+    const bool several = cluster.template_text || !cluster.overrides.empty() ||
+                         cluster.defaults.is_object() || tasks.is_object();
+    auto checked = several ? config : value::object();
+    checked.erase("checkpoint_storage");
+    if (known && sound)
+      checked["checkpoint_storage"] = chosen;
+    auto faults = found_in(config, to_node(checked));
+    place(faults, as_section(storage_of_policy(cluster)));
+    append_in_order(out.faults, std::move(faults));
+    if (out.ok() && cluster.policy.is_object() && !cluster.storage_to_come) {
+      // The values of the policy win, and the result is checked again.
+      refuse_slots(cluster.policy, policy_name, {});
+      config = merged(normal_layer(cluster.policy, "experiment"), std::move(config), experiment);
+      normalize(config, experiment);
+      fill_defaults(config, experiment);
+      fill_from_text(config, experiment, text, cluster);
+      faults = found_in(config, to_node(config));
+      place(faults, to_node(cluster.policy));
+      append_in_order(out.faults, std::move(faults));
+    }
   }
   if (out.ok())
     out.config = std::move(config);

@@ -42,21 +42,24 @@ struct outcome {
 /// `checkpoints`; a relative one is below the data directory). `cluster` gives better values.
 outcome load_experiment(std::string_view text, std::string_view file, level want = level::complete);
 
-/// What a cluster and its users put around the text of an experiment. Only `overrides` and
-/// `policy_checkpoint_storage` replace what the text says.
+/// What a cluster and its users put around the text of an experiment. Only `overrides` and `policy` replace
+/// what the text says. Faults of other layers than the text have their names as `file`.
 struct surroundings {
   std::string name;                   ///< for an experiment without a name; empty: one is made up
   std::optional<std::uint32_t> seed;  ///< for an experiment without a seed
   std::vector<std::string> overrides; ///< `key.of.a.key=value`, value as YAML; replaces what the text says
   std::optional<std::string> template_text; ///< the layer below the text: a partial configuration
-  value task_container_defaults;      ///< the next layer, from the pool, as `task-container-defaults` of the
-                                      ///< table; null: none
+  std::string template_name = "template";   ///< names it in faults
+  value defaults;                ///< the next layer, from the cluster: a partial configuration; null: none
+  value task_container_defaults; ///< the next layer, from the pool, as `task-container-defaults` of the
+                                 ///< table; null: none
   value workspace_checkpoint_storage; ///< the next layer; null: none
   value checkpoint_storage;           ///< the last layer, from the cluster; null: the directory `checkpoints`
-  value policy_checkpoint_storage;    ///< lies over all others, the text too; null: none
-  /// Whether layers of the storage are not known yet: the text's own keys are checked, not whether the
-  /// storage is complete, and the configuration has the directory `checkpoints`.
+  value policy; ///< a partial configuration that lies over all others, the text too; null: none
+  /// Whether the policy and layers of the storage are not known yet: the text's own keys are checked, not
+  /// whether the storage is complete, and the configuration has the directory `checkpoints`.
   bool storage_to_come = false;
+  bool unmanaged = false; ///< no task of the experiment is started by the cluster
 };
 outcome load_experiment(std::string_view text, std::string_view file, level want,
                         const surroundings& cluster);

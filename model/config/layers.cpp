@@ -1,5 +1,9 @@
 #include "model/config/layers.hpp"
 
+#include "model/config/merge.hpp"
+
+#include <algorithm>
+
 namespace troupe::config {
 namespace {
 
@@ -77,6 +81,94 @@ value as_experiment_layer(const value& defaults, std::int64_t slots_per_trial) {
   if (!resources.empty())
     layer["resources"] = std::move(resources);
   return layer;
+}
+
+value merged_storage(std::vector<value> layers, std::size_t own) {
+  const auto& storage = *schemas().at("checkpoint-storage");
+  const member* kind_of_all = nullptr;
+  for (const auto& layer : layers)
+    if (const auto type = layer.is_object() ? layer.value("type", value()) : value();
+        !kind_of_all && type.is_string())
+      kind_of_all = storage.member_named(type.get_ref<const std::string&>());
+  value out;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    auto& layer = layers[i];
+    if (i > own && kind_of_all && layer.is_object() && !layer.contains("type"))
+      for (auto it = layer.begin(); it != layer.end();)
+        it = kind_of_all->what->find(it.key()) ? std::next(it) : layer.erase(it);
+    out = merged(std::move(out), std::move(layer), storage);
+  }
+  return out;
+}
+
+namespace {
+
+constexpr std::string_view storage_key = "checkpoint_storage";
+
+/// The part that `path` names, unless the layer says nothing there.
+const node* said_at(const node& root, std::string_view path) {
+  const auto* found = part_at(root, path);
+  return found && !found->is(kind::null) ? found : nullptr;
+}
+
+std::string storage_type(const node& root) {
+  const auto* type = said_at(root, "checkpoint_storage.type");
+  return type && type->is(kind::string) ? type->text : std::string();
+}
+
+/// The number of the layer that a fault at `path` lies in.
+std::size_t layer_of(std::string_view path, const std::vector<named_layer>& layers, std::size_t own) {
+  if (path.empty())
+    return own;
+  const bool in_storage =
+    path.starts_with(storage_key) && (path.size() == storage_key.size() || path[storage_key.size()] == '.');
+  std::string kind_of_all;
+  for (const auto& layer : layers)
+    if (in_storage && kind_of_all.empty())
+      kind_of_all = storage_type(layer.root);
+  // What a whole storage lacks is a fault of the layer that names its type.
+  const bool whole_storage = in_storage && path.size() == storage_key.size();
+  const auto looked_for = whole_storage && !kind_of_all.empty() ? "checkpoint_storage.type" : path;
+  std::vector<std::size_t> have;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const auto type = in_storage ? storage_type(layers[i].root) : std::string();
+    if (said_at(layers[i].root, looked_for) && (type.empty() || type == kind_of_all))
+      have.push_back(i);
+  }
+  if (have.empty())
+    return own;
+  const auto* first = said_at(layers[have.front()].root, path);
+  const bool one_value = first && !first->is(kind::map) && !first->is(kind::list);
+  const bool is_own = std::find(have.begin(), have.end(), own) != have.end();
+  return is_own && !one_value ? own : have.front();
+}
+
+/// The way to the list whose element `path` leads to, or `path`. Elements of a merged list have other numbers
+/// in their layers.
+std::string_view up_to_list(std::string_view path) { return path.substr(0, path.find('[')); }
+
+} // namespace
+
+void place_faults(std::vector<diagnostic>& faults, const std::vector<named_layer>& layers, std::size_t own) {
+  for (auto& fault : faults) {
+    const auto way = up_to_list(fault.path);
+    const auto number = layer_of(way, layers, own);
+    const auto& [name, root] = layers[number];
+    // Where the list has one layer, its elements have the same numbers there.
+    const bool one_list = way.size() == fault.path.size() ||
+                          std::count_if(layers.begin(), layers.end(),
+                                        [&](const auto& one) { return said_at(one.root, way); }) == 1;
+    const auto at = place_of(root, one_list ? std::string_view(fault.path) : way);
+    fault.file = name;
+    fault.line = at.line;
+    fault.column = at.column;
+    if (number != own)
+      for (const char* got : {", got ", "; got "})
+        if (const auto from = fault.message.find(got); from != std::string::npos) {
+          fault.message.erase(from);
+          fault.hint.clear();
+        }
+  }
 }
 
 } // namespace troupe::config

@@ -91,7 +91,8 @@ void add_azure(schema_table& t) {
     storage(t, "azure", "azure", "Azure Blob Storage.",
             {to_run(unset("container", text(t), "The container of the blobs.")),
              quiet(unset("connection_string", text(t), "Connection string, instead of account_url.")),
-             quiet(unset("account_url", text(t), "Address of the account, instead of connection_string.")),
+             quiet(unset("account_url", text(t),
+                         "Address of the account, instead of connection_string; for unmanaged experiments.")),
              quiet(unset("credential", text(t), "Secret for account_url."))});
   azure.rules.push_back({"exactly one of connection_string and account_url must be set", one_login, "",
                          need::to_run, nullptr,

@@ -436,8 +436,12 @@ result<value> outcome(const call& c) {
   x["bestTrialId"] = row->best_trial.value;
   x["bestMetric"] = row->best_metric;
   x["bestTrial"] = std::move(*shape);
-  if (*saved)
-    x["bestCheckpoint"] = checkpoint_files_shape(**saved);
+  if (*saved) {
+    auto files = checkpoint_files_shape(**saved, *row, *c.parts->storage);
+    if (!files)
+      return files.error();
+    x["bestCheckpoint"] = std::move(*files);
+  }
   return x;
 }
 

@@ -228,12 +228,7 @@ value board_source(const call& c, const experiment_row& row, trial_id trial) {
       base = sub.starts_with('/') ? sub : base + "/" + sub;
     place = base + "/" + place;
   } else if (!type.empty()) {
-    const auto prefix = text("prefix");
-    place = (type == "s3"    ? "s3://"
-             : type == "gcs" ? "gs://"
-                             : "azure://") +
-            text(type == "azure" ? "container" : "bucket") + "/" + (prefix.empty() ? "" : prefix + "/") +
-            place;
+    place = address_in_bucket(storage, place);
     if (c.by.is(row.owner)) {
       kept = storage;
       config::each_secret_of_storage(kept, [&](value& secret) {

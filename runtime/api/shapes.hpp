@@ -36,7 +36,9 @@ result<value> checkpoint_shape(const checkpoint_row& row, const storage::reader&
 /// The checkpoint at the step of the best validation, or else the newest one; nullopt where the trial has
 /// none.
 result<std::optional<checkpoint_row>> best_checkpoint(const trial_row& row, const storage::reader& storage);
-value checkpoint_files_shape(const checkpoint_row& row);
+/// `path` is the folder of the files, or their address in a bucket.
+result<value> checkpoint_files_shape(const checkpoint_row& row, const experiment_row& experiment,
+                                     const storage::reader& storage);
 
 /// Whether two reports are of one run, group and step; their readers see them as one report.
 bool of_one_step(const metric_row& a, const metric_row& b);

@@ -1,4 +1,5 @@
 #include "actors/retention/retention.hpp"
+#include "actors/retention/storage_history.hpp"
 #include "model/checkpoint_place.hpp"
 #include "model/config/secrets.hpp"
 #include "model/config_in_force.hpp"
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 namespace troupe::api {
 namespace {
@@ -306,12 +308,27 @@ value trial_progress_shape(const trial_row& row) {
   return x;
 }
 
-value checkpoint_files_shape(const checkpoint_row& row) {
-  return {{"uuid", row.saved.uuid},
-          {"trialId", row.trial.value},
-          {"totalBatches", row.saved.steps},
-          {"path", folder_of(row.saved)},
-          {"files", row.saved.files}};
+result<value> checkpoint_files_shape(const checkpoint_row& row, const experiment_row& experiment,
+                                     const storage::reader& storage) {
+  auto place = folder_of(row.saved);
+  // The package `troupe` saves into the cluster's own folder, also where the storage is a bucket.
+  if (std::error_code ignored; !std::filesystem::is_directory(place, ignored)) {
+    auto history = storage_history::of(storage, experiment);
+    if (!history)
+      return history.error();
+    const auto number = history->of_checkpoint(storage, row);
+    if (!number)
+      return number.error();
+    const auto config = history->config(*number);
+    const auto section = config.is_object() ? config.value("checkpoint_storage", value()) : value();
+    if (auto address = address_in_bucket(section, row.saved.uuid); !address.empty())
+      place = std::move(address);
+  }
+  return value{{"uuid", row.saved.uuid},
+               {"trialId", row.trial.value},
+               {"totalBatches", row.saved.steps},
+               {"path", place},
+               {"files", row.saved.files}};
 }
 
 result<value> checkpoint_shape(const checkpoint_row& row, const storage::reader& storage) {

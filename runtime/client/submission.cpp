@@ -42,8 +42,7 @@ result<void> check(const std::string& text, const std::string& name,
   around.storage_to_come = true; // the workspace and policies may complete it: the master checks it
   if (auto pool =
         config::pool_of_experiment(cluster, config::to_value(config::read_document(text, name).root))) {
-    if (auto defaults = config::experiment_defaults(cluster, *pool); !defaults.is_null())
-      around.template_text = to_json(defaults);
+    around.defaults = config::experiment_defaults(cluster, *pool);
     around.task_container_defaults = config::task_defaults(cluster, *pool);
   }
   auto outcome = config::load_experiment(text, name, config::level::complete, around);

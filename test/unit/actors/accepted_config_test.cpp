@@ -178,7 +178,7 @@ TEST(AcceptConfig, OnlyTheStorageOfAllLayersTogetherHasToBeComplete) {
   const value whole = {{"type", "azure"}, {"container", "q"}, {"connection_string", "C"}};
   const value s3 = {{"type", "s3"}, {"bucket", "b"}};
   const std::string no_login = "checkpoint_storage: exactly one of connection_string and account_url must be";
-  const std::string no_secret = "checkpoint_storage.account_url: nobody can sign in by the address alone";
+  const std::string no_string = "checkpoint_storage.account_url: a task cannot use account_url";
   const std::string mine = "checkpoint_storage: {type: azure, container: mine}\n";
   const std::string by_url = "checkpoint_storage: {type: azure, container: c, account_url: ";
   const struct {
@@ -194,19 +194,25 @@ TEST(AcceptConfig, OnlyTheStorageOfAllLayersTogetherHasToBeComplete) {
     {{}, login, {}, mine, "mine"},
     {{}, {}, login, mine, "mine"},
     {{}, whole, s3, mine, "b"},
-    {azure_of_cluster, {}, {}, "", "mine.yaml:1:1: " + no_login},
+    {azure_of_cluster, {}, {}, "", "storage of the cluster: " + no_login},
     {{}, {}, {}, mine, "mine.yaml:4:21: " + no_login},
     {azure_of_cluster, {}, {{"type", "azure"}, {"container", "q"}}, "", "config policies: " + no_login},
     {{}, {}, {{"type", "azure"}}, mine, "mine.yaml:4:21: " + no_login},
-    {{}, {}, {}, by_url + "'https://a'}\n", "mine.yaml:4:62: " + no_secret},
-    {{}, whole, {}, by_url + "'https://a'}\n", "mine.yaml:4:62: " + no_secret},
+    {{}, {}, {}, by_url + "'https://a'}\n", "mine.yaml:4:62: " + no_string},
+    {{}, whole, {}, by_url + "'https://a'}\n", "mine.yaml:4:62: " + no_string},
     {azure_of_cluster,
      {},
      {{"type", "azure"}, {"account_url", "https://a"}},
      "",
-     "config policies: " + no_secret},
-    {{}, {}, {}, by_url + "'https://a', credential: k}\n", "c"},
-    {{}, {}, {}, by_url + "'https://a?sig=k'}\n", "c"},
+     "config policies: " + no_string},
+    {{}, {}, {}, by_url + "'https://a', credential: k}\n", "mine.yaml:4:62: " + no_string},
+    {{}, {}, {}, by_url + "'https://a?sig=k'}\n", "mine.yaml:4:62: " + no_string},
+    {{},
+     s3,
+     {},
+     "checkpoint_storage: {bucket: 7}\n",
+     "mine.yaml:4:30: checkpoint_storage.bucket: expected a string, got an integer, 7\n"
+     "  checkpoint_storage: {bucket: 7}\n"},
   };
   for (const auto& c : cases) {
     config_layers layers;
@@ -223,6 +229,11 @@ TEST(AcceptConfig, OnlyTheStorageOfAllLayersTogetherHasToBeComplete) {
     EXPECT_TRUE(shown.starts_with(c.shown)) << shown << "expected: " << c.shown;
     layers.only_place = true;
     EXPECT_TRUE(accept()) << "the storage is not looked at, " << c.shown;
+    layers.only_place = false;
+    layers.unmanaged = true;
+    if (c.shown.find(no_string) != std::string::npos && c.policy.is_null()) {
+      EXPECT_TRUE(accept()) << "no task of ours uses it, " << c.text;
+    }
   }
   config_layers layers;
   layers.only_place = true;
@@ -291,8 +302,34 @@ TEST(AcceptConfig, AFaultOfATemplateIsShownWithoutItsText) {
   const auto got = accept_config("entrypoint: x\nhyperparameters: {}\n" + single, "mine.yaml",
                                  "/data/checkpoints", nullptr, layers);
   ASSERT_FALSE(got);
-  EXPECT_NE(got.error().what.find("template:1:2: max_restart: "), std::string::npos) << got.error().what;
+  EXPECT_TRUE(got.error().what.starts_with("template: max_restart: unknown key")) << got.error().what;
   EXPECT_EQ(got.error().what.find("12345"), std::string::npos) << got.error().what;
+}
+
+TEST(AcceptConfig, AFaultNamesTheTemplateThatItLiesIn) {
+  const value cluster = {{"storage", {{"default", {{"type", "s3"}, {"bucket", "b"}}}}}};
+  config_layers layers;
+  layers.template_name = "base";
+  layers.template_config = {{"checkpoint_storage", {{"secret_key", 12345}}}};
+  const auto got =
+    accept_config("entrypoint: x\n" + single, "mine.yaml", "/data/checkpoints", cluster, layers);
+  ASSERT_FALSE(got);
+  EXPECT_TRUE(
+    got.error().what.starts_with("template 'base': checkpoint_storage.secret_key: expected a string\n"))
+    << got.error().what;
+  EXPECT_EQ(got.error().what.find("12345"), std::string::npos) << "it is a secret of another user";
+}
+
+TEST(AcceptConfig, AContinuationNamesLinesOfItsOwnText) {
+  const auto before = accepted(single + "checkpoint_storage: {type: s3, bucket: b}\n");
+  ASSERT_TRUE(before) << before.error().what;
+  const auto again =
+    continued_config(before->settings, "description: x\ncheckpoint_storage: {bucket: 7}\n", "/c", {});
+  ASSERT_FALSE(again);
+  EXPECT_TRUE(again.error().what.starts_with(
+    "override config:2:30: checkpoint_storage.bucket: expected a string, got an integer, 7\n"
+    "  checkpoint_storage: {bucket: 7}\n"))
+    << again.error().what;
 }
 
 TEST(AcceptConfig, AWorkspaceSaysThePoolOfWhatNamesNone) {

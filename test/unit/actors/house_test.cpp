@@ -326,13 +326,17 @@ TEST(HouseRules, AWebhookGoesToAnAddressOfTheWebThatNamesNobody) {
     x.triggers = json(R"([{"type": "EXPERIMENT_STATE_CHANGE", "condition": {"state": "ERROR"}}])");
     return h.run(x).substr(0, 7);
   };
-  for (const char* fine : {"http://a", "https://a:8080/b?c#d", "https://chat.example/hook/1@2/in",
-                           "http://[::1]/", "HTTP://a", "https://[fe80::1]:80/x"})
+  for (const char* fine :
+       {"http://a", "https://a:8080/b?c#d", "https://chat.example/hook/1@2/in", "http://[::1]/", "HTTP://a",
+        "https://[fe80::1]:80/x", "http://[::1]:90", "http://h:1/", "http://h:65535/"})
     EXPECT_EQ(make(fine), "webhook") << fine;
-  for (const char* bad :
-       {"ftp://a", "http://a:99999/", "http://a:0", "https://[::1]:x/y", "//a", "http://", "http:///a",
-        "http://?a", "http://u@a", "http://u:w@a/b", "http://a\\@b/", "http://a b", "http://a/\r\nX: y",
-        "http://[::1", "http://[::1]x", "http://[a]/", "http://a]/", "http:/a", "httpx://a"})
+  for (const char* bad : {"http://h:80:90/", "http://h:0/",   "http://h:65536/",   "http://h:",
+                          "http://h:/",      "http://[::1]:", "http://::1/",       "ftp://a",
+                          "http://a:99999/", "http://a:0",    "https://[::1]:x/y", "//a",
+                          "http://",         "http:///a",     "http://?a",         "http://u@a",
+                          "http://u:w@a/b",  "http://a\\@b/", "http://a b",        "http://a/\r\nX: y",
+                          "http://[::1",     "http://[::1]x", "http://[a]/",       "http://a]/",
+                          "http:/a",         "httpx://a"})
     EXPECT_EQ(make(bad), "invalid") << bad;
   for (const char* named : {"http://u@a", "http://u:w@a/b", "http://u:p@127.0.0.1:80/"}) {
     webhook_create x;

@@ -188,6 +188,21 @@ TEST(Shapes, NumbersAndTextFollowTheGateway) {
   EXPECT_EQ(outcome["bestTrial"]["bestValidation"]["metrics"]["avgMetrics"]["accuracy"], 0.9);
   EXPECT_EQ(outcome["bestCheckpoint"]["path"], "/nonexistent/c1");
   EXPECT_EQ(t.ask("GET", "/troupe/v1/checkpoints/c1/files", t.user()).status, 404u);
+  const struct {
+    value storage;
+    const char* path;
+  } places[] = {
+    {{{"type", "shared_fs"}, {"host_path", "/nonexistent"}}, "/nonexistent/c1"},
+    {{{"type", "s3"}, {"bucket", "b"}, {"prefix", nullptr}}, "s3://b/c1"},
+    {{{"type", "s3"}, {"bucket", "b"}, {"prefix", "/p//q/./"}}, "s3://b/p/q/c1"},
+    {{{"type", "gcs"}, {"bucket", "b"}, {"prefix", "p"}}, "gs://b/p/c1"},
+    {{{"type", "azure"}, {"container", "c"}, {"connection_string", "C"}}, "azure://c/c1"},
+  };
+  for (const auto& place : places) {
+    t.reader->experiment_rows[7].config = value{{"checkpoint_storage", place.storage}};
+    outcome = *parse_json(t.ask("GET", "/troupe/v1/experiments/7/outcome", t.user()).body);
+    EXPECT_EQ(outcome["bestCheckpoint"]["path"], place.path);
+  }
 }
 
 TEST(Shapes, PagesAsTheContractSays) {

@@ -245,6 +245,117 @@ TEST(Layers, StandInTheirOrder) {
   EXPECT_EQ(c["reproducibility"]["experiment_seed"], 11);
 }
 
+TEST(Layers, AWholeStorageIsCheckedAndAFaultNamesItsLayer) {
+  const value s3 = {{"type", "s3"}, {"bucket", "b"}}, none;
+  const value login = {{"type", "azure"}, {"container", "/c"}, {"connection_string", "C"}};
+  const auto policy = [](value storage) { return value{{"checkpoint_storage", std::move(storage)}}; };
+  const std::string own = "checkpoint_storage: {type: azure, container: c, ";
+  const struct {
+    std::string storage, base; ///< the submitted text's and the template's
+    value workspace, cluster, policy;
+    std::string first; ///< the first fault, or the accepted storage's bucket
+  } cases[] = {
+    {"checkpoint_storage: {bucket: 7}", "", s3, none, none,
+     "a:3:30: checkpoint_storage.bucket: expected a string, got an integer, 7"},
+    {"checkpoint_storage: {host_path: /x}", "", s3, none, none,
+     "a:3:33: checkpoint_storage.host_path: unknown key 'host_path'"},
+    {"checkpoint_storage: {host_path: /x}", "", none, s3, none,
+     "a:3:33: checkpoint_storage.host_path: unknown key 'host_path'"},
+    {"checkpoint_storage: {bucket: 7, save_trial_best: 3}", "checkpoint_storage: {type: gcs, bucket: t}",
+     none, s3, none, "a:3:30: checkpoint_storage.bucket: expected a string, got an integer, 7"},
+    {"", "checkpoint_storage: {bucket: 77}", s3, none, none,
+     "template 't':1:30: checkpoint_storage.bucket: expected a string"},
+    {"", "checkpoint_storage: {host_path: /x}", s3, none, none, "b"},
+    {"checkpoint_storage: {type: s3, bucket: m}", "checkpoint_storage: {host_path: /x}", none, none, none,
+     "m"},
+    {"checkpoint_storage: {type: s3, bucket: m}", "", {{"container", "x"}}, none, none, "m"},
+    {"", "", none, s3, policy({{"bucket", 7}}),
+     "config policies: checkpoint_storage.bucket: expected a string"},
+    {"", "", s3, none, policy({{"host_path", "/x"}}),
+     "config policies: checkpoint_storage.host_path: unknown key 'host_path'"},
+    {"checkpoint_storage: {type: azure, container: c}", "", none, none, policy(s3), "b"},
+    {"checkpoint_storage: {container: c}", "", none, none, policy(s3),
+     "a:3:33: checkpoint_storage.container: unknown key 'container'"},
+    {"", "", none, login, none,
+     "storage of the cluster: checkpoint_storage.container: the name of a container does not begin with a "
+     "slash"},
+    {"", "", login, s3, none,
+     "storage of the workspace: checkpoint_storage.container: the name of a container does not begin with a "
+     "slash"},
+    {"checkpoint_storage: {container: /d}", "", login, none, none,
+     "a:3:33: checkpoint_storage.container: the name of a container does not begin with a slash"},
+    {"checkpoint_storage: {type: s4, bucket: m}", "", s3, none, none,
+     "a:3:28: checkpoint_storage.type: expected one of shared_fs, directory, s3, gcs, azure; got 's4'"},
+    {"checkpoint_storage: {save_trial_best: 3}",
+     "",
+     {{"type", "s3"}},
+     none,
+     none,
+     "storage of the workspace: checkpoint_storage: the key 'bucket' is missing"},
+    {"checkpoint_storage: {container: ''}", "", login, none, none,
+     "a:3:33: checkpoint_storage.container: must not be empty"},
+    {own + "account_url: ''}", "", none, none, none,
+     "a:3:62: checkpoint_storage.account_url: must not be empty"},
+    {own + "connection_string: ''}", "", none, none, none,
+     "a:3:68: checkpoint_storage.connection_string: must not be empty"},
+  };
+  const std::string text = "entrypoint: x\nsearcher: {name: single, metric: m}\n";
+  for (const auto& c : cases) {
+    surroundings around;
+    if (!c.base.empty())
+      around.template_text = c.base;
+    around.template_name = "template 't'";
+    around.workspace_checkpoint_storage = c.workspace;
+    around.checkpoint_storage = c.cluster;
+    around.policy = c.policy;
+    const auto got = load_experiment(text + c.storage + "\n", "a", level::complete, around);
+    const auto shown = got.ok() ? got.config["checkpoint_storage"].value("bucket", std::string())
+                                : render(got.faults.front(), "");
+    EXPECT_LE(got.faults.size(), 1u) << c.first;
+    EXPECT_EQ(shown.substr(0, shown.find('\n')), c.first) << c.storage << " over " << c.base;
+  }
+}
+
+TEST(Layers, AzureByItsAddressIsForUnmanagedExperimentsAlone) {
+  for (const char* login : {"account_url: 'https://a'", "account_url: 'https://a', credential: k",
+                            "account_url: 'https://a?sig=k'", "connection_string: C"}) {
+    const auto text =
+      "entrypoint: x\nsearcher: {name: single, metric: m}\ncheckpoint_storage: {type: azure, container: c, " +
+      std::string(login) + "}\n";
+    surroundings around;
+    const auto managed = load_experiment(text, "a", level::complete, around);
+    EXPECT_EQ(managed.ok(), std::string_view(login).starts_with("connection")) << login;
+    if (!managed.ok()) {
+      EXPECT_NE(managed.faults.front().hint.find("write connection_string: "), std::string::npos);
+    }
+    around.unmanaged = true;
+    EXPECT_TRUE(load_experiment(text, "a", level::complete, around).ok()) << login;
+  }
+}
+
+TEST(Layers, AFaultOfTwoLayersNamesWhatWasWritten) {
+  const value few{{"resources", {{"max_slots", 1}}}}, many{{"resources", {{"slots_per_trial", 2}}}}, none;
+  const std::string own = "resources: {slots_per_trial: 2}";
+  const struct {
+    std::string text;
+    value defaults, policy;
+    std::string first;
+  } cases[] = {
+    {own, few, none, "a:3:12: resources: "},
+    {own, none, few, "a:3:12: resources: "},
+    {"", many, few, "config policies: resources: "},
+  };
+  for (const auto& c : cases) {
+    surroundings around;
+    around.defaults = c.defaults;
+    around.policy = c.policy;
+    const auto got = load_experiment("entrypoint: x\nsearcher: {name: single, metric: m}\n" + c.text + "\n",
+                                     "a", level::complete, around);
+    ASSERT_FALSE(got.ok()) << c.text;
+    EXPECT_TRUE(render(got.faults.front(), "").starts_with(c.first)) << render(got.faults.front(), "");
+  }
+}
+
 TEST(Layers, RefuseABadOverrideAndABadTemplate) {
   surroundings around;
   around.overrides = {"searcher.max_trials=many", "nonsense", "max_restarts.deep=3"};
