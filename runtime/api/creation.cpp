@@ -6,6 +6,8 @@
 #include "runtime/api/fields.hpp"
 #include "runtime/api/place_shapes.hpp"
 
+#include <cmath>
+
 namespace troupe::api {
 namespace {
 
@@ -105,9 +107,11 @@ void warn_of_size(const call_ptr& c, std::string pool, const value& config,
     wanted = number_in(range.value("min", value())); // smallest number of {min, max}
   const auto in_force = c->parts->storage->configuration();
   const auto cluster = in_force && *in_force ? (*in_force)->configuration : value();
-  const auto settings = config::pool_settings(cluster, pool.empty() ? config::default_pool(cluster) : pool);
-  const auto limit = number_in(settings.value("max_slots", value()));
-  const auto each = number(settings, "provider", "instance_slots");
+  const auto name = pool.empty() ? config::default_pool(cluster) : pool;
+  const auto limit = number_in(config::pool_settings(cluster, name).value("max_slots", value()));
+  const auto provider = config::provider_settings(cluster, name);
+  const auto each =
+    provider.is_object() ? number_in(provider.value("instance_slots", value())) : std::nullopt;
   c->parts->cluster.order(c->by.who, commands::pool_details{std::move(pool)},
                           [number, wanted, limit, each, then = std::move(then)](result<value> now) {
                             const auto present = now ? number(*now, "slots", "total") : std::nullopt;
@@ -121,7 +125,7 @@ void warn_of_size(const call_ptr& c, std::string pool, const value& config,
                             if (wanted && there && *wanted > *there)
                               warnings.push_back("LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED");
                             else if (wanted && present && each && *each > 0 && *wanted > *present &&
-                                     *wanted > *each && *wanted % *each != 0)
+                                     *wanted > *each && std::fmod(*wanted, *each) != 0)
                               warnings.push_back("LAUNCH_WARNING_NO_WHOLE_INSTANCES");
                             then(std::move(warnings));
                           });
