@@ -130,17 +130,18 @@ result<void> check_url(const std::string& url) {
                                 "hint: remove what stands before the '@'"};
   const bool bad =
     std::any_of(url.begin(), url.end(), [](unsigned char c) { return c <= 0x20 || c == 0x7f; });
-  if (const auto colon = host.rfind(':'); colon != host.npos && host.find(']', colon) == host.npos) {
-    // A name has no colon: behind its first one stands the port.
-    const auto port = host.substr((host.starts_with('[') ? colon : host.find(':')) + 1);
+  // Behind the first colon that does not belong to an IPv6 address stands the port.
+  const auto colon = host.find(':', host.starts_with('[') ? std::min(host.find(']'), host.size()) : 0);
+  if (colon != host.npos) {
+    const auto port = host.substr(colon + 1);
     const bool digits =
       !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == port.npos;
     if (const int number = digits ? std::stoi(port) : 0; number == 0 || number > 65'535)
       return error{errc::invalid, "valid url required: '" + port + "' is not a port"};
   }
   const bool brackets = host.find_first_of("[]") != host.npos;
-  if (host.empty() || host.find('\\') != host.npos || (brackets && !is_address_in_brackets(host)) ||
-      url.size() > 2048 || bad)
+  if (host.empty() || colon == 0 || host.find('\\') != host.npos ||
+      (brackets && !is_address_in_brackets(host)) || url.size() > 2048 || bad)
     return error{errc::invalid, "valid url required: http or https, with a host"};
   return {};
 }
@@ -225,8 +226,12 @@ house_rules::decided house_rules::set(const commands::policy_set& asked, const s
           return fine.error();
   }
   // Secrets are restored after the checks, whose faults show parts of the text.
-  if (known && wanted.policies.contains("invariant_config"))
-    config::restore_secrets(wanted.policies["invariant_config"], known->value("invariant_config", value()));
+  if (wanted.policies.contains("invariant_config")) {
+    auto& invariant = wanted.policies["invariant_config"];
+    config::restore_secrets(invariant, known ? known->value("invariant_config", value()) : value());
+    if (const auto masked = config::masked_secret(invariant); !masked.empty())
+      return config::without_secret("invariant_config." + masked);
+  }
   if (known ? *known == wanted.policies : wanted.policies.is_null())
     return std::vector<rule_fact>{};
   return std::vector{note(policy_changed{now, by, wanted.workspace, wanted.kind, wanted.policies})};

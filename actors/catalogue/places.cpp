@@ -169,6 +169,16 @@ result<void> places::takes_experiments(project_id id) const {
   return {};
 }
 
+namespace {
+
+/// The refusal of a storage with the mask in place of a secret; none: it has no mask.
+std::optional<error> masked_storage(const value& storage) {
+  const auto masked = config::masked_secret({{"checkpoint_storage", storage}});
+  return masked.empty() ? std::nullopt : std::optional(config::without_secret(masked));
+}
+
+} // namespace
+
 places::decided places::make(const commands::workspace_create& wanted, const std::string& by,
                              time_point now) {
   const auto name = wanted.name.value_or("");
@@ -187,6 +197,8 @@ places::decided places::make(const commands::workspace_create& wanted, const std
   take(wanted.checkpoint_storage, x.checkpoint_storage);
   take(wanted.compute_pool, x.compute_pool);
   take(wanted.aux_pool, x.aux_pool);
+  if (auto no = masked_storage(x.checkpoint_storage))
+    return *no;
   return note(std::move(x));
 }
 
@@ -216,6 +228,8 @@ places::decided places::change(const commands::workspace_change& wanted, const s
   if (wanted.checkpoint_storage)
     x.checkpoint_storage = wanted.checkpoint_storage->empty() ? value() : *wanted.checkpoint_storage;
   config::restore_storage_secrets(x.checkpoint_storage, known->second.checkpoint_storage);
+  if (auto no = masked_storage(x.checkpoint_storage); no && wanted.checkpoint_storage)
+    return *no;
   return differs(x, known->second, by, now) ? note(std::move(x)) : std::vector<place_fact>{};
 }
 

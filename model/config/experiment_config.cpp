@@ -176,10 +176,14 @@ outcome load_experiment(std::string_view text, std::string_view file, level want
   below.usable = lowest.usable = true;
   if (cluster.template_text) {
     below = read_layer(*cluster.template_text, cluster.template_name, experiment);
+    std::for_each(below.faults.begin(), below.faults.end(),
+                  hide_value); // it may be a secret of another person
     append(out.faults, std::move(below.faults));
   }
   if (cluster.defaults.is_object()) {
     lowest = checked_layer({to_node(cluster.defaults), {}}, defaults_name, experiment);
+    std::for_each(lowest.faults.begin(), lowest.faults.end(),
+                  hide_value); // it may be a secret of another person
     append(out.faults, std::move(lowest.faults));
   }
   if (!own.usable || !below.usable || !lowest.usable)

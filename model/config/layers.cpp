@@ -116,16 +116,31 @@ std::string storage_type(const node& root) {
   return type && type->is(kind::string) ? type->text : std::string();
 }
 
+/// The type that the highest layer with a type names; empty: none has one.
+std::string storage_type(const std::vector<named_layer>& layers) {
+  for (const auto& layer : layers)
+    if (auto type = storage_type(layer.root); !type.empty())
+      return type;
+  return "";
+}
+
+/// The way to what a fault is about: the key that a rule of a storage names, or the path of the fault.
+std::string way_of(const diagnostic& fault, const std::vector<named_layer>& layers) {
+  if (fault.path == storage_key)
+    if (const auto* kind = schemas().at("checkpoint-storage")->member_named(storage_type(layers)))
+      for (const auto& rule : kind->what->rules)
+        if (rule.message == fault.message && !rule.at.empty())
+          return fault.path + "." + rule.at;
+  return fault.path;
+}
+
 /// The number of the layer that a fault at `path` lies in.
 std::size_t layer_of(std::string_view path, const std::vector<named_layer>& layers, std::size_t own) {
   if (path.empty())
     return own;
   const bool in_storage =
     path.starts_with(storage_key) && (path.size() == storage_key.size() || path[storage_key.size()] == '.');
-  std::string kind_of_all;
-  for (const auto& layer : layers)
-    if (in_storage && kind_of_all.empty())
-      kind_of_all = storage_type(layer.root);
+  const auto kind_of_all = in_storage ? storage_type(layers) : std::string();
   // What a whole storage lacks is a fault of the layer that names its type.
   const bool whole_storage = in_storage && path.size() == storage_key.size();
   const auto looked_for = whole_storage && !kind_of_all.empty() ? "checkpoint_storage.type" : path;
@@ -149,25 +164,30 @@ std::string_view up_to_list(std::string_view path) { return path.substr(0, path.
 
 } // namespace
 
+void hide_value(diagnostic& fault) {
+  for (const char* got : {", got ", "; got "})
+    if (const auto from = fault.message.find(got); from != std::string::npos) {
+      fault.message.erase(from);
+      fault.hint.clear();
+    }
+}
+
 void place_faults(std::vector<diagnostic>& faults, const std::vector<named_layer>& layers, std::size_t own) {
   for (auto& fault : faults) {
-    const auto way = up_to_list(fault.path);
+    const auto whole_way = way_of(fault, layers);
+    const auto way = up_to_list(whole_way);
     const auto number = layer_of(way, layers, own);
     const auto& [name, root] = layers[number];
     // Where the list has one layer, its elements have the same numbers there.
-    const bool one_list = way.size() == fault.path.size() ||
+    const bool one_list = way.size() == whole_way.size() ||
                           std::count_if(layers.begin(), layers.end(),
                                         [&](const auto& one) { return said_at(one.root, way); }) == 1;
-    const auto at = place_of(root, one_list ? std::string_view(fault.path) : way);
+    const auto at = place_of(root, one_list ? std::string_view(whole_way) : way);
     fault.file = name;
     fault.line = at.line;
     fault.column = at.column;
     if (number != own)
-      for (const char* got : {", got ", "; got "})
-        if (const auto from = fault.message.find(got); from != std::string::npos) {
-          fault.message.erase(from);
-          fault.hint.clear();
-        }
+      hide_value(fault);
   }
 }
 

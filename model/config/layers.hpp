@@ -27,6 +27,9 @@ struct named_layer {
   node root;
 };
 
+/// Removes from a message the value that it shows, and the hint that may show it, too.
+void hide_value(diagnostic& fault);
+
 /// Gives faults of a merged configuration the name and the place of the layer that they lie in: for a single
 /// value the highest that has it, for a map or a list layer number `own` where it has one. What no layer has
 /// lies in layer `own`. Messages about other layers do not show values, which may be secrets. `layers` stand

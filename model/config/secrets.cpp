@@ -186,6 +186,11 @@ std::string masked_secret(value config) {
   return found;
 }
 
+error without_secret(const std::string& place) {
+  return {errc::invalid, place + ": '" + secret_mask +
+                           "' stands for a secret that nobody is shown\nhint: give the secret itself"};
+}
+
 bool restore_open_secrets(value& config, const value& from, const value& anybody) {
   auto closed = config, open = config;
   restore_secrets(closed, from);

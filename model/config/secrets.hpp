@@ -2,6 +2,7 @@
 // The parts of a configuration that nobody is shown: secrets of a bucket or a registry of images,
 // `data.secrets`.
 
+#include "model/result.hpp"
 #include "model/value.hpp"
 
 #include <functional>
@@ -30,6 +31,8 @@ void restore_secrets(value& config, const value& from);
 bool restore_open_secrets(value& config, const value& from, const value& anybody);
 /// The place of a secret for which the mask stands, such as "checkpoint_storage.secret_key"; empty: of none.
 std::string masked_secret(value config);
+/// The refusal of a configuration that has the mask at `place`, where nobody knows the secret.
+error without_secret(const std::string& place);
 /// Does restore_secrets for a section `checkpoint_storage`.
 void restore_storage_secrets(value& storage, const value& from);
 /// Calls `found` with each secret in a section `checkpoint_storage`; an address with a login is one.

@@ -126,7 +126,7 @@ private:
   void on_checkpoint(const std::string& uuid, permission what) {
     const auto row = all_.checkpoint(uuid);
     if (!row)
-      return; // the command itself fails with not_found
+      return fail("checkpoint", uuid); // the same answer as for a checkpoint that may not be seen
     if (by_.sees(row->experiment))
       return on_experiment(row->experiment, what);
     if (!by_.sees(*row))
@@ -228,11 +228,8 @@ private:
       return;
     if (const trial_id from{number_at(searcher, "source_trial_id")}; from)
       on_trial(from, permission::view_experiment_artifacts);
-    if (const auto uuid = text_at(searcher, "source_checkpoint_uuid"); !uuid.empty()) {
-      if (!all_.checkpoint(uuid))
-        return fail("checkpoint", uuid); // the same answer as for a checkpoint that may not be seen
+    if (const auto uuid = text_at(searcher, "source_checkpoint_uuid"); !uuid.empty())
       on_checkpoint(uuid, permission::view_experiment_artifacts);
-    }
   }
 
   void of_task(authority::need right, std::optional<permission> p) {
@@ -376,13 +373,14 @@ private:
     const webhook_id id{number_at(fields_, "id")};
     if (!id)
       return need(p, {number_at(fields_, "workspace")});
-    if (const auto all = storage::records_of<webhook_changed>(all_))
+    const auto all = storage::records_of<webhook_changed>(all_);
+    if (!all)
+      fault_ = all.error();
+    else
       for (const auto& one : *all)
-        if (one.id == id) {
-          if (!by_.may(permission::view_webhooks, one.workspace))
-            fail("webhook", to_string(id));
+        if (one.id == id && by_.may(permission::view_webhooks, one.workspace))
           return need(p, one.workspace);
-        }
+    fail("webhook", to_string(id));
   }
 
   const viewer& by_;

@@ -320,6 +320,34 @@ TEST(AcceptConfig, AFaultNamesTheTemplateThatItLiesIn) {
   EXPECT_EQ(got.error().what.find("12345"), std::string::npos) << "it is a secret of another user";
 }
 
+TEST(AcceptConfig, AFaultOfATemplateShowsNoValue) {
+  for (const value& bad : {value("hush"), value{{"save_trial_best", "hush"}}}) {
+    config_layers layers;
+    layers.template_config = {{"checkpoint_storage", bad}};
+    const auto got =
+      accept_config("entrypoint: x\n" + single, "mine.yaml", "/data/checkpoints", nullptr, layers);
+    ASSERT_FALSE(got);
+    EXPECT_TRUE(got.error().what.starts_with("template: checkpoint_storage")) << got.error().what;
+    EXPECT_EQ(got.error().what.find("hush"), std::string::npos) << got.error().what;
+  }
+}
+
+TEST(AcceptConfig, AFaultNamesTheLayerOfTheKeyThatARuleIsAbout) {
+  config_layers layers;
+  layers.workspace_checkpoint_storage = {{"type", "shared_fs"}, {"host_path", "/h"}, {"storage_path", "w"}};
+  const auto own = accept_config("entrypoint: x\ncheckpoint_storage:\n  storage_path: /etc\n" + single,
+                                 "mine.yaml", "/data/checkpoints", nullptr, layers);
+  ASSERT_FALSE(own);
+  EXPECT_TRUE(own.error().what.starts_with("mine.yaml:3:17: checkpoint_storage: storage_path must"))
+    << own.error().what;
+  layers.invariant = {{"checkpoint_storage", {{"storage_path", "/etc"}}}};
+  const auto policy =
+    accept_config("entrypoint: x\n" + single, "mine.yaml", "/data/checkpoints", nullptr, layers);
+  ASSERT_FALSE(policy);
+  EXPECT_TRUE(policy.error().what.starts_with("config policies: checkpoint_storage: storage_path must"))
+    << policy.error().what;
+}
+
 TEST(AcceptConfig, AContinuationNamesLinesOfItsOwnText) {
   const auto before = accepted(single + "checkpoint_storage: {type: s3, bucket: b}\n");
   ASSERT_TRUE(before) << before.error().what;

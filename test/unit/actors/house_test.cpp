@@ -139,6 +139,11 @@ TEST(HouseRules, ASecretOfAPolicyStaysWhereItsMaskComesBack) {
   EXPECT_TRUE(set("two", "********").starts_with("policy(2 EXPERIMENT"));
   EXPECT_EQ(h.rules.invariant_of({2})["checkpoint_storage"]["bucket"], "two");
   EXPECT_EQ(h.rules.invariant_of({2})["checkpoint_storage"]["secret_key"], "opensIt");
+  const value masked{{"checkpoint_storage", {{"type", "s3"}, {"bucket", "b"}, {"secret_key", "********"}}}};
+  EXPECT_TRUE(
+    h.run(policy_set{{3}, "EXPERIMENT", {{"invariant_config", masked}}})
+      .starts_with("invalid: invariant_config.checkpoint_storage.secret_key: '********' stands for"))
+    << "there is no secret that the mask could stand for";
 }
 
 TEST(HouseRules, PoliciesAreCheckedAndLaidOverEachOther) {
@@ -330,13 +335,13 @@ TEST(HouseRules, AWebhookGoesToAnAddressOfTheWebThatNamesNobody) {
        {"http://a", "https://a:8080/b?c#d", "https://chat.example/hook/1@2/in", "http://[::1]/", "HTTP://a",
         "https://[fe80::1]:80/x", "http://[::1]:90", "http://h:1/", "http://h:65535/"})
     EXPECT_EQ(make(fine), "webhook") << fine;
-  for (const char* bad : {"http://h:80:90/", "http://h:0/",   "http://h:65536/",   "http://h:",
-                          "http://h:/",      "http://[::1]:", "http://::1/",       "ftp://a",
-                          "http://a:99999/", "http://a:0",    "https://[::1]:x/y", "//a",
-                          "http://",         "http:///a",     "http://?a",         "http://u@a",
-                          "http://u:w@a/b",  "http://a\\@b/", "http://a b",        "http://a/\r\nX: y",
-                          "http://[::1",     "http://[::1]x", "http://[a]/",       "http://a]/",
-                          "http:/a",         "httpx://a"})
+  for (const char* bad : {"http://h:80:90/",   "http://h:0/",   "http://h:65536/",   "http://h:",
+                          "http://h:/",        "http://[::1]:", "http://::1/",       "ftp://a",
+                          "http://a:99999/",   "http://a:0",    "https://[::1]:x/y", "//a",
+                          "http://",           "http:///a",     "http://?a",         "http://u@a",
+                          "http://u:w@a/b",    "http://a\\@b/", "http://a b",        "http://a/\r\nX: y",
+                          "http://[::1",       "http://[::1]x", "http://[a]/",       "http://a]/",
+                          "http://[::1]:1:2/", "http://:80/",   "http:/a",           "httpx://a"})
     EXPECT_EQ(make(bad), "invalid") << bad;
   for (const char* named : {"http://u@a", "http://u:w@a/b", "http://u:p@127.0.0.1:80/"}) {
     webhook_create x;

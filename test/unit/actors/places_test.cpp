@@ -368,6 +368,27 @@ TEST(Places, ASecretThatIsShownMaskedStaysAsItWas) {
             parse_json(R"({"debug": true, "data": {"secrets": {"a": "x"}}})").value());
 }
 
+TEST(Places, AMaskThatStandsForNoSecretIsRefused) {
+  world w;
+  const auto masked = parse_json(R"({"type": "s3", "bucket": "b", "secret_key": "********"})").value();
+  const auto said = "invalid: checkpoint_storage.secret_key: '********' stands for a secret that nobody is "
+                    "shown\nhint: give the secret itself";
+  workspace_create x;
+  x.name = "a";
+  x.checkpoint_storage = masked;
+  EXPECT_EQ(w.run(x), said);
+  x.checkpoint_storage.reset();
+  ASSERT_EQ(w.run(x), "id 2");
+  workspace_change change;
+  change.id = {2};
+  change.checkpoint_storage = masked;
+  EXPECT_EQ(w.run(change), said);
+  template_put text;
+  text.name = "t";
+  text.config = {{"checkpoint_storage", masked}};
+  EXPECT_EQ(w.run(text), said);
+}
+
 TEST(Registry, NamesOfTemplates) {
   world w;
   const auto put = [&](const std::string& text, bool fresh = true) {

@@ -505,6 +505,7 @@ TEST(Veil, LeavesATaskItsOwnExperiment) {
 
 TEST(Guard, AsksForThePermissionWhereTheThingIs) {
   house h;
+  h.note(checkpoint_recorded{t0, {1}, {"x", 3, {{"w.pt", 5}}, value::object(), "/c/x"}}, entity(its_trial));
   struct row {
     const char* command;
     value fields;
@@ -697,6 +698,46 @@ TEST(Guard, SaysTheSameOfAPlaceThatMayNotBeSeenAndOfOneThatDoesNotExist) {
         EXPECT_EQ(wanted.error().code, errc::not_found) << command << " " << with;
         EXPECT_EQ(wanted.error().what, filled(said, id, name)) << command << " " << with;
       }
+}
+
+TEST(Guard, SaysTheSameOfAThingThatMayNotBeSeenAndOfOneThatDoesNotExist) {
+  house h;
+  search_stepped step;
+  step.at = t0;
+  step.created.push_back({trial_id{2}, "0", value::object(), 1, {}, 0});
+  h.note(step, entity(other));
+  h.note(checkpoint_recorded{t0, {1}, {"hidden", 3, {{"w.pt", 5}}, value::object(), "/c/hidden"}},
+         entity(trial_id{2}));
+  h.place_model(vision);
+  webhook_changed hook;
+  hook.at = t0, hook.id = {5}, hook.workspace = {1}, hook.url = "http://x", hook.triggers = value::array();
+  h.note(hook);
+  const struct {
+    const char *command, *fields;
+  } rows[] = {
+    {"checkpoint.remove", R"({"uuids": ["UUID"]})"},
+    {"checkpoint.patch", R"({"checkpoints": [{"uuid": "UUID", "resources": 7}]})"},
+    {"checkpoint.describe", R"({"uuid": "UUID", "metadata": 7})"},
+    {"trial.declare_source", R"({"trial": 1, "checkpoint": "UUID"})"},
+    {"model.version.create", R"({"model": 1, "checkpoint": "UUID", "name": 7})"},
+    {"webhook.change", R"({"id": ID, "url": "no url"})"},
+    {"webhook.remove", R"({"id": ID})"},
+    {"webhook.test", R"({"id": ID})"},
+  };
+  for (const auto& [command, fields] : rows)
+    for (const auto& [uuid, id] : {std::pair{"hidden", "5"}, {"none", "99"}}) {
+      std::string with = fields;
+      for (const auto& [key, by] : {std::pair{"UUID", uuid}, {"ID", id}})
+        if (const auto at = with.find(key); at != with.npos)
+          with.replace(at, std::strlen(key), by);
+      const auto wanted = demands_of(h.as(ann), *h.all, command, parse_json(with).value());
+      ASSERT_FALSE(wanted) << with;
+      EXPECT_EQ(wanted.error().code, errc::not_found) << command << " " << with;
+      EXPECT_EQ(wanted.error().what, with.find(uuid) != with.npos
+                                       ? "checkpoint '" + std::string(uuid) + "' not found"
+                                       : "webhook '" + std::string(id) + "' not found")
+        << command << " " << with;
+    }
 }
 
 TEST(Guard, LooksAtEveryCommandThatAUserCanGive) {
