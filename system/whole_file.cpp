@@ -1,5 +1,6 @@
 #include "system/whole_file.hpp"
 
+#include "system/descriptor.hpp"
 #include "system/random.hpp"
 
 #include <cerrno>
@@ -12,14 +13,6 @@ namespace troupe {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct descriptor {
-  int fd;
-  ~descriptor() {
-    if (fd >= 0)
-      ::close(fd);
-  }
-};
 
 error fault(const fs::path& file, const char* doing) {
   const int number = errno;

@@ -2,6 +2,7 @@
 // opened from its folder's descriptor, name by name, because a path may be longer than the system's limit.
 
 #include "model/hex.hpp"
+#include "system/descriptor.hpp"
 #include "workers/archive_calls.hpp"
 #include "workers/context_files.hpp"
 #include "workers/ignore_rules.hpp"
@@ -25,21 +26,6 @@ constexpr std::uint64_t block = 512;
 /// Zip, and so Python's wheels, knows no time before 1980. One fixed time keeps the tar the same for the same
 /// files.
 constexpr time_t fixed_time = 315'619'200;
-
-class descriptor {
-public:
-  explicit descriptor(int fd) : fd_(fd) {}
-  descriptor(const descriptor&) = delete;
-  descriptor& operator=(const descriptor&) = delete;
-  ~descriptor() {
-    if (fd_ >= 0)
-      ::close(fd_);
-  }
-  int get() const { return fd_; }
-
-private:
-  int fd_;
-};
 
 struct found {
   std::string path; ///< relative, as in the tar
@@ -89,31 +75,31 @@ private:
       return fault(root_.string() + ": " + wrong.message());
     if (std::filesystem::is_directory(canonical_, wrong)) {
       root_fd_ = std::make_unique<descriptor>(::open(canonical_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-      if (root_fd_->get() < 0)
+      if (root_fd_->fd < 0)
         return fault(root_.string() + ": " + std::strerror(errno));
       if (auto ok = read_rules(); !ok)
         return ok;
-      walk(root_fd_->get(), "");
+      walk(root_fd_->fd, "");
     } else {
       auto folder = canonical_.parent_path();
       root_fd_ = std::make_unique<descriptor>(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
       auto name = canonical_.filename().string();
       root_ = root_.parent_path();
       canonical_ = folder;
-      if (root_fd_->get() < 0)
+      if (root_fd_->fd < 0)
         return fault(folder.string() + ": " + std::strerror(errno));
-      look_at(root_fd_->get(), "", name);
+      look_at(root_fd_->fd, "", name);
     }
     return verdict();
   }
 
   result<void> read_rules() {
-    descriptor file(::openat(root_fd_->get(), ".detignore", O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-    if (file.get() < 0)
+    descriptor file(::openat(root_fd_->fd, ".detignore", O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    if (file.fd < 0)
       return errno == ENOENT ? result<void>{}
                              : fault((root_ / ".detignore").string() + ": " + std::strerror(errno));
     std::string text(1 << 20, '\0');
-    auto got = ::read(file.get(), text.data(), text.size());
+    auto got = ::read(file.fd, text.data(), text.size());
     if (got < 0)
       return fault((root_ / ".detignore").string() + ": " + std::strerror(errno));
     text.resize(static_cast<std::size_t>(got));
@@ -180,12 +166,12 @@ private:
       if (device == is.st_dev && inode == is.st_ino)
         return refuse(path, "a link that leads to a folder above itself");
     descriptor inner(::openat(folder, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (inner.get() < 0)
+    if (inner.fd < 0)
       return refuse(path, std::string("cannot be read: ") + std::strerror(errno));
     add({path, true, is.st_mode & 07777, 0});
     if (total_ <= limits_.tar_bytes ||
         entries_.size() < 1'000'000) // links to shared folders can multiply them
-      walk(inner.get(), path + "/");
+      walk(inner.fd, path + "/");
   }
 
   bool link_stays(int folder, const std::string& path, const std::string& name) {
@@ -287,7 +273,7 @@ private:
 
   /// Reads at most as many bytes as the first pass saw, so that a growing file cannot exceed the limit.
   result<std::string> read_file(const found& x) {
-    int folder = ::dup(root_fd_->get());
+    int folder = ::dup(root_fd_->fd);
     std::string_view rest = x.path;
     for (auto slash = rest.find('/'); slash != std::string_view::npos; slash = rest.find('/')) {
       descriptor parent(folder);
@@ -298,12 +284,12 @@ private:
     descriptor parent(folder);
     descriptor file(
       ::openat(folder, std::string(rest).c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-    if (file.get() < 0)
+    if (file.fd < 0)
       return fault(std::string("cannot be read: ") + std::strerror(errno));
     std::string bytes(x.bytes, '\0');
     std::size_t have = 0;
     while (have < bytes.size()) {
-      auto got = ::read(file.get(), bytes.data() + have, bytes.size() - have);
+      auto got = ::read(file.fd, bytes.data() + have, bytes.size() - have);
       if (got < 0 && errno == EINTR)
         continue;
       if (got < 0)

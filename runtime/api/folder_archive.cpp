@@ -1,5 +1,6 @@
 #include "runtime/api/folder_archive.hpp"
 
+#include "system/descriptor.hpp"
 #include "workers/archive_calls.hpp"
 
 #include <algorithm>
@@ -17,22 +18,9 @@ namespace {
 constexpr std::size_t step_bytes = 256u << 10;
 namespace fs = std::filesystem;
 
-struct descriptor {
-  int fd = -1;
-  explicit descriptor(int x = -1) : fd(x) {}
-  descriptor(descriptor&& other) noexcept : fd(std::exchange(other.fd, -1)) {}
-  descriptor& operator=(descriptor&& other) noexcept {
-    std::swap(fd, other.fd);
-    return *this;
-  }
-  ~descriptor() {
-    if (fd >= 0)
-      ::close(fd);
-  }
-};
-
+/// The folder of a checkpoint. A link in its place is refused: a task could put it there.
 descriptor open_folder(const fs::path& folder) {
-  return descriptor{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  return descriptor{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
 }
 
 /// Opens a file below `root` without following any link, so that a task gains nothing by putting a link there

@@ -1,6 +1,7 @@
 #include "storage/checkpoints/folder_store.hpp"
 
 #include "model/checkpoint_place.hpp"
+#include "system/descriptor.hpp"
 
 #include <cerrno>
 #include <cstdio>
@@ -74,29 +75,89 @@ result<void> copy_tree(const fs::path& from, const fs::path& to) {
   return sync(to, O_RDONLY | O_DIRECTORY);
 }
 
-/// What vanishes meanwhile in the folder, as another removal may take it, is left out.
-result<void> add_files(const fs::path& folder, const std::string& prefix,
-                       std::map<std::string, std::int64_t>& found) {
-  std::error_code fault;
-  for (fs::directory_iterator at(folder, fault), end; !fault && at != end; at.increment(fault)) {
-    const auto name = prefix + at->path().filename().string();
-    std::error_code bad; // that of one entry
-    if (at->is_symlink(bad))
-      continue;
-    if (at->is_directory(bad)) {
-      auto ok = add_files(at->path(), name + "/", found);
-      if (ok)
-        found[name + "/"] = 0; // scripts report folders in the same way
-      else if (ok.error().code != errc::not_found)
-        return ok;
-    } else if (at->is_regular_file(bad)) {
-      if (const auto bytes = at->file_size(bad); !bad)
-        found[name] = static_cast<std::int64_t>(bytes);
-    }
-    if (bad && bad != std::errc::no_such_file_or_directory)
-      return fault_of(at->path(), "look at", bad);
+/// Whether a name is not there, or is no folder any more.
+bool is_absent(const std::error_code& why) {
+  return why == std::errc::no_such_file_or_directory || why == std::errc::not_a_directory ||
+         why == std::errc::too_many_symbolic_link_levels;
+}
+
+using directory = std::unique_ptr<DIR, int (*)(DIR*)>;
+/// Opens a folder in the open folder `in`, but no symbolic link to one. Null: errno says why not.
+directory open_folder(int in, const char* name) {
+  const int fd = ::openat(in, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  auto* const folder = fd < 0 ? nullptr : ::fdopendir(fd);
+  if (!folder && fd >= 0)
+    ::close(fd);
+  return {folder, ::closedir};
+}
+
+/// Opens the folder of a checkpoint. A task could put a link to another folder in its place.
+result<directory> open_checkpoint(const fs::path& root, const std::string& key) {
+  const descriptor store{::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  if (store.fd < 0)
+    return fault_of(root / key, "read the folder", last_fault());
+  auto folder = open_folder(store.fd, key.c_str());
+  if (folder)
+    return folder;
+  const auto why = last_fault();
+  if (is_absent(why) && why != std::errc::no_such_file_or_directory)
+    return error{errc::not_found, (root / key).string() + ": is not a folder"};
+  return fault_of(root / key, "read the folder", why);
+}
+
+/// Calls `visit` with the name and the readdir type of each entry. Ends with the first fault.
+template <class Visit>
+std::error_code each_entry(DIR* folder, Visit visit) {
+  errno = 0;
+  while (const auto* one = ::readdir(folder)) {
+    const std::string_view name = one->d_name;
+    if (name != "." && name != "..")
+      if (const std::error_code fault = visit(one->d_name, one->d_type))
+        return fault;
+    errno = 0;
   }
-  return fault ? result<void>(fault_of(folder, "read the folder", fault)) : result<void>{};
+  return errno == 0 ? std::error_code{} : last_fault();
+}
+
+/// What vanishes meanwhile in the folder, as another removal may take it, is left out.
+std::error_code add_files(DIR* folder, const std::string& prefix,
+                          std::map<std::string, std::int64_t>& found) {
+  return each_entry(folder, [&](const char* name, unsigned char) -> std::error_code {
+    const int in = ::dirfd(folder);
+    struct stat what {};
+    if (::fstatat(in, name, &what, AT_SYMLINK_NOFOLLOW) != 0)
+      return errno == ENOENT ? std::error_code{} : last_fault();
+    if (S_ISREG(what.st_mode))
+      found[prefix + name] = what.st_size;
+    if (!S_ISDIR(what.st_mode))
+      return {};
+    const auto path = prefix + name + "/";
+    const auto inner = open_folder(in, name);
+    const auto fault = inner ? add_files(inner.get(), path, found) : last_fault();
+    if (!fault)
+      found[path] = 0; // scripts report folders in the same way
+    return is_absent(fault) ? std::error_code{} : fault;
+  });
+}
+
+/// Removes the file or the empty folder at a path below the open folder, and follows no symbolic link on the
+/// way. A folder that is not empty stays, and what is not there is no fault.
+std::error_code remove_below(DIR* folder, const std::string& path) {
+  const bool is_folder = path.ends_with('/');
+  const auto whole = path.substr(0, path.size() - is_folder);
+  directory inner{nullptr, ::closedir};
+  int in = ::dirfd(folder);
+  std::size_t from = 0;
+  for (auto slash = whole.find('/'); slash != whole.npos; slash = whole.find('/', from)) {
+    inner = open_folder(in, whole.substr(from, slash - from).c_str());
+    if (!inner)
+      return is_absent(last_fault()) ? std::error_code{} : last_fault();
+    in = ::dirfd(inner.get());
+    from = slash + 1;
+  }
+  if (::unlinkat(in, whole.c_str() + from, is_folder ? AT_REMOVEDIR : 0) == 0 || errno == ENOENT || is_folder)
+    return {};
+  return last_fault();
 }
 
 /// Removes `name` in the open folder `in`, with all that is below it, and follows no symbolic link. Counts
@@ -113,25 +174,14 @@ std::error_code remove_tree(int in, const char* name, unsigned char type, std::s
     if (errno != EISDIR)
       return errno == ENOENT ? std::error_code{} : last_fault();
   }
-  const int fd = ::openat(in, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (fd < 0)
+  const auto folder = open_folder(in, name);
+  if (!folder)
     return errno == ENOENT ? std::error_code{} : last_fault();
-  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::fdopendir(fd), ::closedir);
-  if (!folder) {
-    const auto why = last_fault();
-    ::close(fd);
-    return why;
-  }
-  errno = 0;
-  while (const auto* one = ::readdir(folder.get())) {
-    const std::string_view inner = one->d_name;
-    if (inner != "." && inner != "..")
-      if (const auto fault = remove_tree(fd, one->d_name, one->d_type, files))
-        return fault;
-    errno = 0;
-  }
-  if (errno != 0)
-    return last_fault();
+  const auto fault = each_entry(folder.get(), [&](const char* inner, unsigned char inner_type) {
+    return remove_tree(::dirfd(folder.get()), inner, inner_type, files);
+  });
+  if (fault)
+    return fault;
   return ::unlinkat(in, name, AT_REMOVEDIR) == 0 || errno == ENOENT ? std::error_code{} : last_fault();
 }
 
@@ -171,7 +221,7 @@ result<void> folder_store::get(const std::string& key, const fs::path& to) const
   if (!is_checkpoint_key(key))
     return no_key(key);
   std::error_code fault;
-  if (!fs::is_directory(root_ / key, fault))
+  if (!fs::is_directory(fs::symlink_status(root_ / key, fault)))
     return error{errc::not_found, (root_ / key).string() + ": there is no such checkpoint"};
   return copy_tree(root_ / key, to);
 }
@@ -179,9 +229,12 @@ result<void> folder_store::get(const std::string& key, const fs::path& to) const
 result<std::map<std::string, std::int64_t>> folder_store::list(const std::string& key) const {
   if (!is_checkpoint_key(key))
     return no_key(key);
+  const auto folder = open_checkpoint(root_, key);
+  if (!folder)
+    return folder.error();
   std::map<std::string, std::int64_t> found;
-  if (auto ok = add_files(root_ / key, "", found); !ok)
-    return ok.error();
+  if (const auto fault = add_files(folder->get(), "", found))
+    return fault_of(root_ / key, "read the folder", fault);
   return found;
 }
 
@@ -198,34 +251,31 @@ result<bool> folder_store::has(const std::string& key) const {
 result<void> folder_store::erase(const std::string& key, std::size_t& files) {
   if (!is_checkpoint_key(key))
     return no_key(key);
-  const int root = ::open(root_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (root < 0)
+  const descriptor root{::open(root_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  if (root.fd < 0)
     return errno == ENOENT ? result<void>{} : fault_of(root_, "open", last_fault());
-  const auto fault = remove_tree(root, key.c_str(), DT_UNKNOWN, files);
-  ::close(root);
+  const auto fault = remove_tree(root.fd, key.c_str(), DT_UNKNOWN, files);
   return fault ? result<void>(fault_of(root_ / key, "remove", fault)) : result<void>{};
 }
 
 result<void> folder_store::erase_files(const std::string& key, const std::vector<std::string>& paths) {
-  auto there = list(key); // the list holds no symbolic links, so no path leads out
-  if (!there)
-    return there.error().code == errc::not_found ? result<void>{} : there.error();
+  const auto there = list(key);
+  const auto folder = there ? open_checkpoint(root_, key) : there.error();
+  if (!folder)
+    return folder.error().code == errc::not_found ? result<void>{} : folder.error();
   std::set<std::string> folders;
   for (const auto& path : paths) {
-    if (!there->contains(path))
+    if (!there->contains(path)) // it is not in the checkpoint, or leads out of it
       continue;
-    if (path.ends_with('/')) {
+    if (path.ends_with('/'))
       folders.insert(path);
-      continue;
-    }
-    std::error_code fault;
-    fs::remove(root_ / key / path, fault);
-    if (fault && fault != std::errc::no_such_file_or_directory)
+    else if (const auto fault = remove_below(folder->get(), path))
       return fault_of(root_ / key / path, "remove", fault);
   }
   for (auto at = folders.rbegin(); at != folders.rend();
-       ++at)                              // inner folders come last in the order of paths
-    ::rmdir((root_ / key / *at).c_str()); // a folder that is not empty stays
+       ++at) // inner folders come last in the order of paths
+    if (const auto fault = remove_below(folder->get(), *at))
+      return fault_of(root_ / key / *at, "remove", fault);
   return {};
 }
 

@@ -113,6 +113,26 @@ TEST_P(CheckpointStore, ErasesSomeFilesAndFolders) {
   EXPECT_TRUE(gone) << gone.error().what;
 }
 
+TEST_P(CheckpointStore, FollowsNoLink) {
+  const auto victim = w.folder("victim", {{"a", "1"}, {"in/b", "2"}});
+  const auto place = w.at.path() / "place" / key;
+  fs::create_symlink(victim, place);
+  EXPECT_EQ(s().list(key).error().code, errc::not_found);
+  EXPECT_TRUE(s().erase_files(key, {"a", "in/b", "in/"}));
+  EXPECT_EQ(s().get(key, w.at.path() / "to").error().code, errc::not_found);
+  std::size_t erased = 0;
+  EXPECT_TRUE(s().erase(key, erased));
+  EXPECT_FALSE(fs::is_symlink(place)) << "the link itself goes";
+  ASSERT_TRUE(s().put(key, victim));
+  fs::remove_all(place / "in");
+  fs::create_symlink(victim / "in", place / "in");
+  EXPECT_EQ(*s().list(key), (files{{"a", 1}}));
+  EXPECT_TRUE(s().erase_files(key, {"in/b", "in/", "in"}));
+  EXPECT_EQ(text_of(victim / "a") + text_of(victim / "in/b"), "12");
+  std::ofstream(w.at.path() / "place" / "0f0e0d0c-0b0a-4908-8706-050403020101") << "a file";
+  EXPECT_EQ(s().list("0f0e0d0c-0b0a-4908-8706-050403020101").error().code, errc::not_found);
+}
+
 TEST_P(CheckpointStore, RefusesKeysThatLeadElsewhere) {
   const auto from = w.folder("from", {{"a", "1"}});
   w.folder("place/../victim", {{"a", "1"}});

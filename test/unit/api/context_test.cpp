@@ -185,6 +185,8 @@ TEST(FolderArchive, SendsFilesAndNeverFollowsLinks) {
   for (const char* bad : {"link", "etc/passwd", "../etc/passwd", "/etc/passwd", "sub", "missing", ""})
     EXPECT_EQ(folder_file(at, bad).error().code, errc::not_found) << bad;
   EXPECT_EQ(folder_archive(at / "missing", archive_form::tar).error().code, errc::not_found);
+  EXPECT_EQ(folder_archive(at / "etc", archive_form::tar).error().code, errc::not_found) << "a link";
+  EXPECT_EQ(folder_file(at / "etc", "hostname").error().code, errc::not_found) << "a link";
   std::filesystem::remove_all(at);
 }
 
