@@ -140,10 +140,9 @@ TEST(HouseRules, ASecretOfAPolicyStaysWhereItsMaskComesBack) {
   EXPECT_EQ(h.rules.invariant_of({2})["checkpoint_storage"]["bucket"], "two");
   EXPECT_EQ(h.rules.invariant_of({2})["checkpoint_storage"]["secret_key"], "opensIt");
   const value masked{{"checkpoint_storage", {{"type", "s3"}, {"bucket", "b"}, {"secret_key", "********"}}}};
-  EXPECT_TRUE(
-    h.run(policy_set{{3}, "EXPERIMENT", {{"invariant_config", masked}}})
-      .starts_with("invalid: invariant_config.checkpoint_storage.secret_key: '********' stands for"))
-    << "there is no secret that the mask could stand for";
+  const auto said = h.run(policy_set{{}, "EXPERIMENT", {{"invariant_config", masked}}});
+  EXPECT_TRUE(said.starts_with("invalid: invariant_config.checkpoint_storage.secret_key: '********' stands"))
+    << said << ": there is no secret that the mask could stand for";
 }
 
 TEST(HouseRules, PoliciesAreCheckedAndLaidOverEachOther) {
