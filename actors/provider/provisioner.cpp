@@ -243,7 +243,7 @@ void provisioner::on(out& s, const instances_listed& ev, time_point now) {
   std::erase_if(ended_, [&](const auto& x) {
     if (found.listed.contains(x.first))
       return false;
-    leaving_[x.second.agent] = now + 1s;
+    forget_later(x.second, now);
     return true;
   });
   const auto say = [&](const char* kind, const std::string& text, bool is) {
@@ -261,13 +261,19 @@ void provisioner::on(out& s, const instances_listed& ev, time_point now) {
       !unknown.empty());
   if (!twice.empty()) // a replacement would be the same
     failed("launch", "launch: two instances have one agent: " + ids_text({twice.begin(), twice.end()}), now);
-  end(s, found.halted, "stopped", now);
+  end(s, found.halted, "stopped", now, found.agents);
   end(s, twice, "reported twice", now);
-  end(s, unknown, "unknown", now);
+  end(s, unknown, "unknown", now, found.agents);
 }
 
 bool provisioner::is_live(const cloud_instance& x) {
   return x.state != cloud_instance::phase::stopping && x.state != cloud_instance::phase::stopped;
+}
+
+void provisioner::update(instance& known, cloud_instance listed) {
+  if (listed.agent.empty())
+    listed.agent = known.is.agent;
+  known.is = std::move(listed);
 }
 
 /// Sorts the instances of a list, and updates known instances at once.
@@ -281,8 +287,12 @@ provisioner::listed_instances provisioner::take_list(const std::vector<cloud_ins
   for (const auto& one : all) {
     if (!out.listed.insert(one.id).second)
       continue; // an instance that is listed twice is still one
+    if (!one.agent.empty())
+      out.agents[one.id] = one.agent;
     if (const auto ends = ended_.find(one.id); ends != ended_.end()) {
       ends->second.is_live = is_live(one);
+      if (!one.agent.empty())
+        ends->second.agent = one.agent;
       continue;
     }
     if (!is_live(one)) {
@@ -291,16 +301,18 @@ provisioner::listed_instances provisioner::take_list(const std::vector<cloud_ins
         out.halted.insert(one.id);
       continue;
     }
+    auto agent = one.agent;
     const auto known = instances_.find(one.id);
     if (known != instances_.end()) {
-      known->second.is = one;
+      update(known->second, one);
+      agent = known->second.is.agent;
     } else if (out.adopted.size() < lost) {
       out.adopted.push_back(one.id);
     } else if (!calling_) { // during a launch, the instance may belong to that launch
       out.unknown.insert(one.id);
       continue;
     }
-    if (!one.agent.empty() && !by_agent.emplace(one.agent, one.id).second)
+    if (!agent.empty() && !by_agent.emplace(agent, one.id).second)
       out.twice.insert(one.id); // of two instances with one agent the first stays
   }
   return out;
@@ -323,7 +335,7 @@ void provisioner::settle_orders(out& s, const std::vector<cloud_instance>& all,
   }
   for (const auto& one : all)
     if (const auto known = instances_.find(one.id); known != instances_.end() && is_live(one))
-      known->second.is = one;
+      update(known->second, one);
 }
 
 /// Notes known instances that are gone. Returns those that are not listed although their agents are
@@ -511,20 +523,35 @@ supply_told provisioner::supply() const {
   return out;
 }
 
-void provisioner::end(out& s, const std::set<std::string>& ids, const char* why, time_point now) {
+/// `agents`: the agents of instances that are not known, by id.
+void provisioner::end(out& s, const std::set<std::string>& ids, const char* why, time_point now,
+                      const std::map<std::string, std::string>& agents) {
   if (ids.empty())
     return;
   for (const auto& id : ids) {
-    const auto known = instances_.find(id);
-    // No new work may be placed there until the instance is gone.
-    if (const auto* agent = known == instances_.end() ? nullptr : agent_of(known->second);
-        agent && agent->connected)
-      s.actions.push_back(drain_instance{agent_name(known->second), true});
-    ended_[id] = {now + end_again, known == instances_.end() ? id : agent_name(known->second),
-                  why != std::string_view("stopped")};
+    auto& x = ended_[id] = {now + end_again, {}, why != std::string_view("stopped")};
+    if (const auto known = instances_.find(id); known != instances_.end())
+      x.agent = agent_name(known->second);
+    else if (const auto named = agents.find(id); named != agents.end())
+      x.agent = named->second;
   }
   note(s, {now, {}, "ended", 0, 0, {ids.begin(), ids.end()}, why});
+  for (const auto& id : ids)
+    drain_ending(s, id, ended_[id]);
   s.actions.push_back(terminate_instances{{ids.begin(), ids.end()}, why});
+}
+
+/// Drains the agent of an instance that ends, once it is connected: no new work may be placed there until the
+/// instance is gone.
+void provisioner::drain_ending(out& s, const std::string& id, ending& x) {
+  if (x.agent.empty() && agents_.contains(id))
+    x.agent = id; // most agents have the name of their instance
+  const auto agent = agents_.find(x.agent);
+  if (x.drained || agent == agents_.end() || !agent->second.connected || is_own(x.agent))
+    return;
+  x.drained = true;
+  condemned_.insert(x.agent);
+  s.actions.push_back(drain_instance{x.agent, true});
 }
 
 /// Ends instances whose agents never registered, or are disconnected for too long, or idle for too long
@@ -616,8 +643,11 @@ void provisioner::list_again(out& s, time_point now) {
   s.actions.push_back(list_instances{});
 }
 
-/// Drains the agents of a provider that retires, as waiting work would keep its instances busy.
+/// Drains agents that register while their instances end, and those of a provider that retires, as waiting
+/// work would keep its instances busy.
 void provisioner::drain_some(out& s) {
+  for (auto& [id, x] : ended_)
+    drain_ending(s, id, x);
   for (const auto& [id, x] : instances_) {
     const auto* agent = agent_of(x);
     const auto name = agent_name(x);
@@ -634,6 +664,11 @@ void provisioner::undrain_renewed(out& s) {
       x.undrains = true;
       s.actions.push_back(drain_instance{agent_name(x), false});
     }
+}
+
+void provisioner::forget_later(const ending& x, time_point now) {
+  if (!x.agent.empty())
+    leaving_[x.agent] = now + 1s;
 }
 
 /// Forgets agents whose instances are gone, as they will not reconnect. The cluster refuses that until the
@@ -683,7 +718,7 @@ void provisioner::finish(out& s, time_point now) {
       note(s, {now, {}, "gone", 0, 0, ids, "its provider cannot be called, and its agent is not connected"});
     for (const auto& [id, x] : std::exchange(ended_, {})) {
       ids.push_back(id);
-      leaving_[x.agent] = now + 1s;
+      forget_later(x, now);
     }
     fault = "its former provider (" + last_type_ + ") cannot be called: " + errors_["list"] +
             (ids.empty() ? "" : "; look for yourself whether these instances have ended: " + ids_text(ids));

@@ -98,8 +98,8 @@ private:
     time_point since; ///< when `connected` or `idle` changed last
   };
   struct instance {
-    cloud_instance is;
-    time_point seen; ///< when this life of the machine first knew the instance
+    cloud_instance is; ///< a list that leaves out the name of the agent does not change it
+    time_point seen;   ///< when this life of the machine first knew the instance
     time_point launched;
     bool before = false; ///< launched in an earlier life, in which its agent may have registered
     bool came = false;   ///< its agent was connected in this life of the machine
@@ -113,9 +113,10 @@ private:
     MSGPACK_DEFINE_ARRAY(count, until)
   };
   struct ending {
-    time_point again; ///< when the end of the instance is ordered again
-    std::string agent;
-    bool is_live = true; ///< as the newest list says; a live instance still counts for the limit
+    time_point again;     ///< when the end of the instance is ordered again
+    std::string agent;    ///< empty: not known, as no list has named it
+    bool is_live = true;  ///< as the newest list says; a live instance still counts for the limit
+    bool drained = false; ///< the agent was connected and is drained
   };
 
   void on(out& s, const pool_demand& ev, time_point now);
@@ -130,12 +131,14 @@ private:
     std::set<std::string> twice, unknown, stopped;
     std::set<std::string> halted; ///< stopped instances, kept with their disks until they are ended
     std::vector<std::string> adopted;
+    std::map<std::string, std::string> agents; ///< by id, where the list names them
   };
   listed_instances take_list(const std::vector<cloud_instance>& all);
   void settle_orders(out& s, const std::vector<cloud_instance>& all, const std::vector<std::string>& adopted,
                      time_point now);
   std::vector<std::string> note_gone(out& s, const listed_instances& found, time_point now);
   static bool is_live(const cloud_instance& x);
+  static void update(instance& known, cloud_instance listed);
   void note(out& s, instance_changed fact);
   void failed(const char* call, const std::string& why, time_point now);
   void went_well(const char* call);
@@ -151,7 +154,10 @@ private:
   bool retires() const { return settings_.retiring || is_former(); }
   bool is_done() const;
   static std::string agent_name(const instance& x) { return x.is.agent.empty() ? x.is.id : x.is.agent; }
-  void end(out& s, const std::set<std::string>& ids, const char* why, time_point now);
+  void end(out& s, const std::set<std::string>& ids, const char* why, time_point now,
+           const std::map<std::string, std::string>& agents = {});
+  void drain_ending(out& s, const std::string& id, ending& x);
+  void forget_later(const ending& x, time_point now);
   bool due(time_point at, time_point now);
   const agent_state* agent_of(const instance& x) const;
   bool starts(const instance& x) const;

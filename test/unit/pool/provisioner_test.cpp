@@ -471,6 +471,22 @@ TEST_F(Provision, KeepsOneThatTheProviderForgetsWhileItsAgentIsThere) {
   EXPECT_EQ(machine->instances(), 1);
 }
 
+TEST_F(Provision, KeepsTheNameOfAnAgentThatAListLeavesOut) {
+  begin({.instance_slots = 1, .max_instances = 3, .max_starting = 1min}, {"i1", "i2"});
+  static_cast<void>(tell(list({"i1"}), 0s));
+  static_cast<void>(tell(work(0, {"i1!"}), 1s));
+  auto all = list({"i1", "i2"});
+  all.all[0].agent = all.all[1].agent = "";
+  EXPECT_EQ(tell(all, 30s), "");
+  EXPECT_EQ(machine->supply().agents, (std::set<std::string>{"agent-i1", "i2"}));
+  EXPECT_EQ(machine->starting(), 1);
+  all.all[1].agent = "agent-i1";
+  EXPECT_EQ(tell(all, 31s), "ended i2 | end i2 (reported twice)") << "the first has that name still";
+  all.all[0].agent = "other";
+  EXPECT_EQ(tell(all, 32s), " | drain agent-i1") << "it is that of the one that ends";
+  EXPECT_EQ(machine->supply().agents, std::set<std::string>{"other"});
+}
+
 TEST_F(Provision, WithoutAProviderEndsOnlyWhatIsIdle) {
   begin({.type = "local", .instance_slots = 1, .max_instances = 3}, {"i1", "i2"});
   static_cast<void>(tell(list({"i1", "i2"}), 0s));
@@ -508,6 +524,69 @@ TEST_F(Provision, ForgetsNoAgentWhoseNameIsUsedAgain) {
   static_cast<void>(tell(time_passed{}, 36s));
   EXPECT_EQ(tell(instances_launched{2, {"i1"}, ""}, 37s), "launched 2 i1 | undrain i1");
   EXPECT_EQ(tell(time_passed{}, 50s), "");
+}
+
+TEST_F(Provision, ForgetsTheAgentOfWhatNobodyKnows) {
+  struct row {
+    const char* what;
+    std::string told;  ///< agent that `list` names when it first shows the instance
+    std::string agent; ///< agent of the pool when the instance is ended
+    std::string late;  ///< agent that registers later
+    std::string told_late;
+    const char *ended, *drained, *forgotten;
+  } rows[] = {
+    {"named", "a", "a", "a", "a", "ended x1 | drain a end x1 (unknown)", "", " | forget a"},
+    {"named, and registers late", "a", "", "a", "a", "ended x1 | end x1 (unknown)", " | drain a",
+     " | forget a"},
+    {"named late", "", "a", "a", "a", "ended x1 | end x1 (unknown)", " | drain a", " | forget a"},
+    {"named once", "a", "a", "a", "", "ended x1 | drain a end x1 (unknown)", "", " | forget a"},
+    {"named, beside an agent of its id", "a", "x1", "a", "a", "ended x1 | end x1 (unknown)", " | drain a",
+     " | forget a"},
+    {"has its id", "", "x1", "x1", "", "ended x1 | drain x1 end x1 (unknown)", "", " | forget x1"},
+    {"has its id, and registers late", "", "", "x1", "", "ended x1 | end x1 (unknown)", " | drain x1",
+     " | forget x1"},
+    {"never came, unnamed", "", "", "", "", "ended x1 | end x1 (unknown)", "", ""},
+    {"claims the agent of another", "agent-i1", "", "", "agent-i1", "ended x1 | end x1 (unknown)", "", ""},
+  };
+  for (const auto& r : rows) {
+    SCOPED_TRACE(r.what);
+    begin({.type = "local", .instance_slots = 1, .max_instances = 3}, {"i1"});
+    const auto here = [](const std::string& agent) {
+      auto out = work(0, {"i1!"});
+      if (!agent.empty())
+        out.agents.push_back({agent, true});
+      return out;
+    };
+    static_cast<void>(tell(list({"i1"}), 0s));
+    static_cast<void>(tell(here(r.agent), 1s));
+    auto all = list({"i1", "x1"});
+    all.all[1].agent = r.told;
+    EXPECT_EQ(tell(all, 2s), r.ended);
+    all.all[1].agent = r.told_late;
+    EXPECT_EQ(tell(here(r.late), 3s) + tell(all, 4s), r.drained);
+    EXPECT_EQ(tell(work(0, {"i1!"}), 5s) + tell(list({"i1"}), 6s), "");
+    EXPECT_EQ(tell(time_passed{}, 7s), r.forgotten);
+  }
+}
+
+TEST_F(Provision, ForgetsTheAgentOfWhatHasStoppedAndNobodyKnows) {
+  auto all = list({"x1"});
+  all.all[0].state = cloud_instance::phase::stopped;
+  static_cast<void>(tell(work(0, {"x1"}), 0s));
+  EXPECT_EQ(tell(all, 1s), "ended x1 | drain agent-x1 end x1 (stopped)");
+  EXPECT_EQ(tell(list({}), 2s), "");
+  EXPECT_EQ(tell(time_passed{}, 3s), " | forget agent-x1");
+}
+
+TEST_F(Provision, UndrainsTheAgentOfWhatNobodyKnewForANewInstanceOfItsName) {
+  static_cast<void>(tell(work(0, {"x1"}), 0s));
+  EXPECT_EQ(tell(list({"x1"}), 1s), "ended x1 | drain agent-x1 end x1 (unknown)");
+  EXPECT_EQ(tell(work(1), 2s), "ordered 1 | launch 1:1");
+  EXPECT_EQ(tell(instances_launched{1, {"i1"}, ""}, 3s), "launched 1 i1 | ");
+  auto all = list({"i1"});
+  all.all[0].agent = "agent-x1";
+  EXPECT_EQ(tell(all, 4s), " | undrain agent-x1") << "nor is it forgotten";
+  EXPECT_EQ(tell(time_passed{}, 6s), "");
 }
 
 TEST_F(Provision, GivesAgentsTheirTimeToComeBackAfterARestart) {
@@ -641,12 +720,12 @@ TEST_F(Provision, TheInstancesOfAFormerTypeEndFirst) {
   static_cast<void>(machine->resume(t0 + 8s));
   EXPECT_EQ(machine->provider_type(), "local");
   EXPECT_EQ(tell(work(3, {"i1"}), 8s), "");
-  EXPECT_EQ(tell(list({"i1"}), 9s), "ended i1 | end i1 (unknown)");
+  EXPECT_EQ(tell(list({"i1"}), 9s), "ended i1 | drain agent-i1 end i1 (unknown)");
   EXPECT_EQ(machine->provider_type(), "local");
   EXPECT_EQ(tell(list({}), 14s), "gone | ");
   EXPECT_EQ(machine->provider_type(), "command");
   EXPECT_EQ(machine->supply().error, "");
-  EXPECT_EQ(tell(list({}), 15s), "ordered 2 | launch 2:3 forget i1");
+  EXPECT_EQ(tell(list({}), 15s), "ordered 2 | launch 2:3 forget agent-i1");
 }
 
 TEST_F(Provision, AFormerProviderThatCannotBeCalledHoldsNobodyUp) {
