@@ -168,7 +168,7 @@ private:
     limit_key key;
     int slots; ///< number of slots that have to be released under the limit
   };
-  std::vector<lack> lacks_of(const pool_run& run) const;
+  std::vector<lack> lacks_of(const pool_run& run, int before = 0) const;
   bool claims(const pool_run& run) const;
   limit_key barred_by(const pool_run& run) const;
   static void give(std::vector<lack>& lacks, const pool_run& victim, int times);
@@ -291,6 +291,7 @@ private:
   value estimate(const pool_run& run, const pool_run* next, const std::vector<run_outlook>& outlooks,
                  time_point now);
   std::string advice(const pool_run& run, const std::string& code);
+  std::vector<const pool_run*> siblings_before(const pool_run& run) const;
   std::optional<int> priority_that_starts(const pool_run& run);
   std::vector<const pool_job*> jobs_in_turn() const;
   reason_text aux_reason(const pool_run& run) const;

@@ -664,23 +664,70 @@ value pool::estimate(const pool_run& run, const pool_run* next, const std::vecto
           {"from", found->from}};
 }
 
-/// The least urgent priority, which is the largest number, with which the run would be first and have enough
-/// slots: free slots, slots that are kept for less urgent runs and, where the pool preempts, slots of those
-/// that it would preempt. In a pool that does not preempt, being first suffices.
+/// Above this number of runs that would have to start first there is no advice.
+constexpr std::size_t most_before = 1000;
+
+/// The runs of the same job that wait for slots and come before the run, in their order; without those that
+/// no agents could hold. Where there are more than `most_before`, not all of them.
+std::vector<const pool_run*> pool::siblings_before(const pool_run& run) const {
+  std::vector<const pool_run*> siblings;
+  for (const auto* runs : queues())
+    if (const auto* line = runs->line_of(*run.job))
+      for (const auto& one : *line) {
+        if (!by_rank()(one.run, &run) || siblings.size() > most_before)
+          break;
+        if (one.run->bar.of != run_bar::impossible)
+          siblings.push_back(one.run);
+      }
+  std::sort(siblings.begin(), siblings.end(), by_rank());
+  return siblings;
+}
+
+/// The least urgent priority, which is the largest number, with which no run of another job would be before
+/// the run, and enough slots for the runs of its own job before it and for itself: free slots, slots that are
+/// kept for less urgent runs and, where the pool preempts, slots of those that it would preempt. In a pool
+/// that does not preempt, being first suffices.
 std::optional<int> pool::priority_that_starts(const pool_run& run) {
   if (settings_.scheduler != scheduler_kind::priority)
     return std::nullopt;
   int first = run.job->rank.priority;
   for (const auto& [id, job] : jobs_)
     for (const auto& line : job.queue) { // runs that stand aside, or are about to, hold no other run up
-      if (job.rank.priority > first)
+      if (&job == run.job || job.rank.priority > first)
         break;
       if (const auto* head = line.runs->begin()->run;
           by_rank()(head, &run) && barred_by(*head).of == run_bar::none)
         first = job.rank.priority - 1;
     }
-  auto lacks = lacks_of(run);
-  const auto has_enough = [&] { return !is_lacking(lacks) && !fit(run, run.need()).empty(); };
+  // Siblings below a full limit get slots only where the run may: by preemption, or where both wait for it.
+  const bool below_full = settings_.preempts() || barred_by(run).of != run_bar::none;
+  auto siblings = siblings_before(run);
+  if (siblings.size() > most_before)
+    return std::nullopt;
+  std::erase_if(siblings, [&](const pool_run* one) {
+    const auto bar = barred_by(*one).of;
+    return (bar == run_bar::job && run.job->stopping == 0) || (bar != run_bar::none && !below_full);
+  });
+  const bool is_first = siblings.empty();
+  std::erase_if(siblings, [](const pool_run* one) { // those whose victims stop have their slots
+    return !one->kept.empty() && !one->reserved;
+  });
+  int before = 0; // slots that the siblings get: as many as they ask for; reserved ones count as used already
+  for (const auto* one : siblings)
+    before += one->kept.empty() ? one->slots : 0;
+  auto lacks = lacks_of(run, before);
+  agent_parts taken; // slots of the siblings, which are held while the others are tried
+  auto sibling = siblings.begin();
+  const auto has_enough = [&] {
+    for (; sibling != siblings.end(); ++sibling) {
+      const auto on = fit(**sibling, (*sibling)->slots);
+      if (on.empty())
+        return false;
+      change_slots(on, [&](pool_agent& agent, int slot) { set_bars(agent, slot, pool_agent::held); });
+      taken.insert(taken.end(), on.begin(), on.end());
+    }
+    return !is_lacking(lacks) && !fit(run, run.need()).empty();
+  };
   std::vector<const pool_run*> keepers; // runs that keep slots from it, the least urgent first
   for (const auto id : keepers_)
     if (const auto& keeper = runs_.at(id); keeper.job != run.job && !policy_->overrides(run, keeper))
@@ -690,6 +737,8 @@ std::optional<int> pool::priority_that_starts(const pool_run& run) {
   });
   bars lifted;
   lift(lifted, run.kept, pool_agent::kept);
+  for (const auto* one : siblings)
+    lift(lifted, one->kept, pool_agent::kept);
   for (const auto id : keepers_)
     if (const auto& keeper = runs_.at(id); policy_->overrides(run, keeper))
       lift(lifted, keeper.kept, pool_agent::kept);
@@ -724,8 +773,9 @@ std::optional<int> pool::priority_that_starts(const pool_run& run) {
     }
     first = std::min(first, loser.job->rank.priority - 1);
   }
+  change_slots(taken, [&](pool_agent& agent, int slot) { set_bars(agent, slot, 0); });
   lower(lifted);
-  if (!enough && (settings_.preempts() || is_lacking(lacks)))
+  if (!enough && (settings_.preempts() || is_lacking(lacks) || !is_first))
     return std::nullopt;
   first = enough ? first : turn;
   return first >= 1 && first < run.job->rank.priority ? std::optional(first) : std::nullopt;
@@ -849,8 +899,15 @@ std::string pool::advice(const pool_run& run, const std::string& code) {
            ", or raise that limit in the cluster file";
   if (code == "provider_failed")
     return "troupe pool describe shows what its provider says";
-  if (code == "max_slots" && run.id.task.is_trial())
-    return set + " --max-slots " + std::to_string(run.job->held + run.need());
+  if (code == "max_slots" && run.id.task.is_trial()) {
+    std::int64_t most = run.job->held + run.need();
+    const auto siblings = siblings_before(run);
+    for (const auto* one : siblings)
+      most += one->slots;
+    if (siblings.size() <= most_before &&
+        most <= std::max<std::int64_t>(total_, most_supplied())) // above it no limit helps
+      return set + " --max-slots " + std::to_string(most);
+  }
   if (code == "behind" || code == "busy" || code == "reserved" || code == "quota" || code == "pool_max_slots")
     if (const auto priority = priority_that_starts(run))
       return set + " --priority " + std::to_string(*priority);

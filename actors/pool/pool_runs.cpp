@@ -536,14 +536,15 @@ std::optional<int> pool::room_for(const pool_run& run, const limit_key& key, boo
   return later ? *left + coming - kept : *left - std::max(0, kept - coming);
 }
 
-/// The limits that the run would exceed even when all runs that stop have ended.
-std::vector<pool::lack> pool::lacks_of(const pool_run& run) const {
+/// The limits that the run would exceed even when all runs that stop have ended. `before`: the slots that
+/// other runs of its job get first.
+std::vector<pool::lack> pool::lacks_of(const pool_run& run, int before) const {
   std::vector<lack> lacks;
   if (unlimited(*run.job))
     return lacks;
   for (const auto& key : limits_of(run))
-    if (const auto left = room_for(run, key, true); left && *left < run.need())
-      lacks.push_back({key, run.need() - *left});
+    if (const auto left = room_for(run, key, true); left && *left < before + run.need())
+      lacks.push_back({key, before + run.need() - *left});
   return lacks;
 }
 

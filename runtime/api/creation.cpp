@@ -93,8 +93,8 @@ result<commands::experiment_create> stock_form(const call& c, fields& f) {
 
 /// Passes `then` a warning where a trial asks for more slots than the pool has now, or ever gives, so that it
 /// has to wait for more agents or another limit; and where no instances are launched for the trial, as it
-/// fills no whole ones. `pool`: the pool's name; empty: the default pool. `config`: the experiment's
-/// configuration.
+/// fills no whole ones, or is larger than one and has to be on one. `pool`: the pool's name; empty: the
+/// default pool. `config`: the experiment's configuration.
 void warn_of_size(const call_ptr& c, std::string pool, const value& config,
                   std::function<void(value warnings)> then) {
   const auto number = [](const value& x, const char* outer, const char* inner) {
@@ -108,27 +108,37 @@ void warn_of_size(const call_ptr& c, std::string pool, const value& config,
   const auto in_force = c->parts->storage->configuration();
   const auto cluster = in_force && *in_force ? (*in_force)->configuration : value();
   const auto name = pool.empty() ? config::default_pool(cluster) : pool;
-  const auto limit = number_in(config::pool_settings(cluster, name).value("max_slots", value()));
+  const auto settings = config::pool_settings(cluster, name);
+  const auto limit = number_in(settings.value("max_slots", value()));
+  const bool spreads = settings.value("gangs", value("any")) == "any"; // a gang may take parts of instances
+  const bool single =
+    config.is_object() && config.value(value::json_pointer("/resources/is_single_node"), value()) == true;
   const auto provider = config::provider_settings(cluster, name);
   const auto each =
     provider.is_object() ? number_in(provider.value("instance_slots", value())) : std::nullopt;
-  c->parts->cluster.order(c->by.who, commands::pool_details{std::move(pool)},
-                          [number, wanted, limit, each, then = std::move(then)](result<value> now) {
-                            const auto present = now ? number(*now, "slots", "total") : std::nullopt;
-                            auto there = present;
-                            if (const auto most = now ? number(*now, "provider", "maxSlots") : std::nullopt;
-                                there && most)
-                              there = std::max(*there, *most); // an elastic pool can grow to this size
-                            if (there && limit)
-                              there = std::min(*there, *limit);
-                            auto warnings = value::array();
-                            if (wanted && there && *wanted > *there)
-                              warnings.push_back("LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED");
-                            else if (wanted && present && each && *each > 0 && *wanted > *present &&
-                                     *wanted > *each && std::fmod(*wanted, *each) != 0)
-                              warnings.push_back("LAUNCH_WARNING_NO_WHOLE_INSTANCES");
-                            then(std::move(warnings));
-                          });
+  c->parts->cluster.order(
+    c->by.who, commands::pool_details{std::move(pool)},
+    [number, wanted, limit, each, spreads, single, then = std::move(then)](result<value> now) {
+      const auto present = now ? number(*now, "slots", "total") : std::nullopt;
+      auto there = present;
+      if (const auto most = now ? number(*now, "provider", "maxSlots") : std::nullopt; there && most)
+        there = std::max(*there, *most); // an elastic pool can grow to this size
+      if (there && limit)
+        there = std::min(*there, *limit);
+      const bool larger = wanted && present && each && *each > 0 && *wanted > *each;
+      // Slots of agents that are no instances may hold what instances do not.
+      const auto instances = larger ? number(*now, "provider", "instances") : std::nullopt;
+      const bool mixed = larger && *present > instances.value_or(*present) * *each;
+      const bool may_hold = larger && *wanted <= *present && (mixed || (spreads && !single));
+      auto warnings = value::array();
+      if (larger && single && !may_hold)
+        warnings.push_back("LAUNCH_WARNING_LARGER_THAN_INSTANCES");
+      else if (wanted && there && *wanted > *there)
+        warnings.push_back("LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED");
+      else if (larger && !may_hold && std::fmod(*wanted, *each) != 0)
+        warnings.push_back("LAUNCH_WARNING_NO_WHOLE_INSTANCES");
+      then(std::move(warnings));
+    });
 }
 
 void answer_created(const call_ptr& c, const reply& back, value shape) {

@@ -33,6 +33,10 @@ void say_warning(session& s, const std::string& code) {
   if (code == "LAUNCH_WARNING_NO_WHOLE_INSTANCES")
     s.io.err << "warning: it waits, as instances of its pool start only for trials that fill whole ones: set "
                 "resources.slots_per_trial to a multiple of instance_slots\n";
+  if (code == "LAUNCH_WARNING_LARGER_THAN_INSTANCES")
+    s.io.err
+      << "warning: it waits, as resources.is_single_node keeps it on one agent, and an instance of its "
+         "pool has fewer slots: set resources.slots_per_trial to at most instance_slots\n";
 }
 
 const std::vector<column>& experiment_columns() {

@@ -496,6 +496,126 @@ TEST(PoolExplain, AdvisesAPriorityWithWhichItWouldStart) {
   EXPECT_EQ(calm.why(3, {})["advice"], "troupe experiment set 3 --priority 39");
 }
 
+/// Makes runs of the job `job`, which is older than jobs with a larger number.
+std::function<void(run_terms&)> of_job(std::uint64_t job, std::function<void(run_terms&)> set = {}) {
+  return [job, set](run_terms& r) {
+    r.job.job = {job};
+    r.job.submitted = t0 + std::chrono::seconds(job);
+    r.started = {};
+    if (set)
+      set(r);
+  };
+}
+
+TEST(PoolExplain, AdvisesAPriorityThatServesTheTrialsBeforeItToo) {
+  const auto fixed = [](run_terms& r) { r.preemptible = false; };
+  struct row {
+    const char* what;
+    bool preempts;
+    std::vector<std::pair<int, int>> holders; ///< slots and priority of each
+    std::vector<int> trials;                  ///< slots of the trials of experiment 50, which has priority 42
+    std::vector<int> advised;                 ///< priority for each of these; 0: none
+  } rows[] = {
+    {"nobody else is before them", false, {{4, 42}}, {2, 2, 2}, {0, 0, 0}},
+    {"one slot to preempt", true, {{1, 42}}, {1, 1}, {41, 0}},
+    {"room for two of three", true, {{4, 42}}, {2, 2, 2}, {41, 41, 0}},
+    {"the second needs a further victim", true, {{2, 40}, {2, 30}}, {2, 2}, {39, 29}},
+    {"a smaller one behind a larger one", true, {{2, 40}, {2, 30}}, {3, 1}, {29, 29}},
+    {"a larger one before it that only all slots hold", true, {{2, 40}, {2, 30}}, {4, 1}, {29, 0}},
+  };
+  for (const auto& r : rows)
+    for (std::size_t i = 0; i < r.trials.size(); ++i) {
+      SCOPED_TRACE(r.what + std::string(", trial ") + std::to_string(i + 50));
+      explained_pool p(with([&](pool_settings& s) { s.preemption = r.preempts; }));
+      int total = 0;
+      for (const auto& [slots, priority] : r.holders)
+        total += slots;
+      p.up("a", total);
+      std::uint64_t trial = 1;
+      for (const auto& [slots, priority] : r.holders)
+        p.ask(trial++, slots, priority, r.preempts ? nullptr : std::function<void(run_terms&)>(fixed));
+      for (std::size_t k = 0; k < r.trials.size(); ++k)
+        p.ask(50 + k, r.trials[k], 42, of_job(50));
+      EXPECT_EQ(p.why(50 + i, {})["advice"],
+                r.advised[i] ? "troupe experiment set 50 --priority " + std::to_string(r.advised[i]) : "");
+      if (r.advised[i] == 0)
+        continue;
+      job_changed ev;
+      ev.job.job = {50};
+      ev.job.priority = r.advised[i];
+      p.tell(ev);
+      for (std::uint64_t holder = 1; holder < trial; ++holder)
+        if (p.code(holder) == "stopping")
+          p.tell(slots_released{run(holder)});
+      EXPECT_EQ(p.code(50 + i), "running") << "with that priority it starts";
+    }
+}
+
+TEST(PoolExplain, CountsATrialBeforeItThatALimitLetsStartOnceOthersHaveStopped) {
+  explained_pool p(with([](pool_settings& s) { s.preemption = true; }));
+  const auto four = of_job(50, [](run_terms& r) { r.job.max_slots = 4; });
+  p.up("a", 3).ask(1, 1, 42).ask(51, 2, 42, four).ask(50, 3, 42, four).ask(2, 2, 40).ask(52, 2, 42, four);
+  ASSERT_EQ(p.code(51), "stopping");
+  ASSERT_EQ(p.code(50), "max_slots");
+  EXPECT_EQ(p.code(52), "behind");
+  EXPECT_EQ(p.why(52, {})["advice"], "") << "the pool has 3 slots, and trial 50 takes them";
+}
+
+TEST(PoolExplain, AdvisesNoPriorityWhereTrialsBeforeItTakeWhatIsKeptForAnother) {
+  const auto fixed = [](run_terms& r) { r.preemptible = false; };
+  for (const bool preempts : {false, true}) {
+    explained_pool p(with([&](pool_settings& s) {
+      s.preemption = preempts;
+      s.reserve_after = 8s;
+    }));
+    p.up("a", 3).ask(1, 1, 42, fixed).ask(3, 3).ask(4, 2, 42, fixed).wait(8s);
+    ASSERT_TRUE(p.why(3)["reservation"].is_object());
+    p.tell(slots_released{run(4)});
+    for (const std::uint64_t trial : {50, 51, 52})
+      p.ask(trial, 1, 42, of_job(50));
+    EXPECT_EQ(p.code(52), "reserved");
+    EXPECT_EQ(p.why(52, {})["advice"], "") << "two slots are kept";
+    EXPECT_EQ(p.why(51, {})["advice"], "troupe experiment set 50 --priority 41");
+    job_changed ev;
+    ev.job.job = {50};
+    ev.job.priority = 41;
+    p.tell(ev);
+    EXPECT_EQ(p.code(51), "running") << "with that priority it starts";
+    EXPECT_NE(p.code(52), "running");
+  }
+}
+
+TEST(PoolExplain, AdvisesALimitThatHasRoomForTheTrialsBeforeIt) {
+  struct row {
+    const char* what;
+    std::vector<int> trials; ///< slots of the trials of an experiment whose max_slots is 1
+    int advised;             ///< max_slots for the last one to start; 0: none
+  } rows[] = {
+    {"the next one", {1, 1}, 2},
+    {"the third", {1, 1, 1}, 3},
+    {"a larger one before it", {1, 2, 1}, 4},
+    {"more than the pool has", {1, 3, 1}, 0},
+  };
+  for (const auto& r : rows) {
+    SCOPED_TRACE(r.what);
+    explained_pool p;
+    p.up("a", 4);
+    std::uint64_t last = 49;
+    for (const int slots : r.trials)
+      p.ask(++last, slots, 42, of_job(50, [](run_terms& t) { t.job.max_slots = 1; }));
+    EXPECT_EQ(p.code(last), "max_slots");
+    EXPECT_EQ(p.why(last, {})["advice"],
+              r.advised ? "troupe experiment set 50 --max-slots " + std::to_string(r.advised) : "");
+    if (r.advised == 0)
+      continue;
+    job_changed ev;
+    ev.job.job = {50};
+    ev.job.max_slots = r.advised;
+    p.tell(ev);
+    EXPECT_EQ(p.code(last), "running") << "with that limit it starts";
+  }
+}
+
 TEST(PoolExplain, AdvisesToEnableWhatItNames) {
   explained_pool p;
   p.up("a", 1).up("b", 2, "x").ask(1, 1, 42, [](run_terms& r) { r.rules.agents = {"b"}; }).ask(2, 1);
