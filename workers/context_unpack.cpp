@@ -1,6 +1,7 @@
 // Trusts nothing: every folder on the way is opened without following links, so that no entry is written
 // through a link that an earlier entry made.
 
+#include "system/descriptor.hpp"
 #include "workers/archive_calls.hpp"
 #include "workers/context_files.hpp"
 
@@ -17,24 +18,6 @@ namespace troupe::workers {
 namespace {
 
 using reader = std::unique_ptr<archive, decltype(archive_read_free)>;
-
-class folder_handle {
-public:
-  explicit folder_handle(int fd = -1) : fd_(fd) {}
-  folder_handle(folder_handle&& x) noexcept : fd_(std::exchange(x.fd_, -1)) {}
-  folder_handle& operator=(folder_handle&& x) noexcept {
-    std::swap(fd_, x.fd_);
-    return *this;
-  }
-  ~folder_handle() {
-    if (fd_ >= 0)
-      ::close(fd_);
-  }
-  int get() const { return fd_; }
-
-private:
-  int fd_;
-};
 
 using names = std::vector<std::string>;
 
@@ -75,8 +58,8 @@ public:
   result<void> run() {
     std::error_code wrong;
     std::filesystem::create_directories(target_, wrong);
-    root_ = folder_handle(::open(target_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (root_.get() < 0)
+    root_ = descriptor(::open(target_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (root_.fd < 0)
       return io(target_.string());
     archive_entry* entry = nullptr;
     for (;;) {
@@ -115,26 +98,26 @@ private:
       return parent.error();
     auto mode = static_cast<mode_t>(archive_entry_perm(entry) & 0777);
     if (const char* other = archive_entry_hardlink(entry))
-      return make_hard_link(parent->get(), last, path, other);
+      return make_hard_link(parent->fd, last, path, other);
     switch (archive_entry_filetype(entry)) {
     case AE_IFDIR:
-      return make_folder(parent->get(), last, path, mode | 0700);
+      return make_folder(parent->fd, last, path, mode | 0700);
     case AE_IFREG:
-      return make_file(parent->get(), last, path, mode | 0600);
+      return make_file(parent->fd, last, path, mode | 0600);
     case AE_IFLNK:
-      return make_link(parent->get(), last, path, archive_entry_symlink(entry), parts->size());
+      return make_link(parent->fd, last, path, archive_entry_symlink(entry), parts->size());
     default:
       return refuse(path, "neither a file, a folder nor a link");
     }
   }
 
-  result<folder_handle> open_folder(const names& parts, const std::string& path) {
-    folder_handle at(::fcntl(root_.get(), F_DUPFD_CLOEXEC, 0));
+  result<descriptor> open_folder(const names& parts, const std::string& path) {
+    descriptor at(::fcntl(root_.fd, F_DUPFD_CLOEXEC, 0));
     for (const auto& part : parts) {
-      if (::mkdirat(at.get(), part.c_str(), 0755) != 0 && errno != EEXIST)
+      if (::mkdirat(at.fd, part.c_str(), 0755) != 0 && errno != EEXIST)
         return io(path);
-      folder_handle next(::openat(at.get(), part.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-      if (next.get() < 0)
+      descriptor next(::openat(at.fd, part.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+      if (next.fd < 0)
         return errno == ELOOP || errno == ENOTDIR
                  ? refuse(path, "a path through '" + part + "', which is not a folder")
                  : io(path);
@@ -156,9 +139,9 @@ private:
   result<void> make_file(int parent, const std::string& name, const std::string& path, mode_t mode) {
     if (::unlinkat(parent, name.c_str(), 0) != 0 && errno != ENOENT)
       return io(path);
-    folder_handle file(
+    descriptor file(
       ::openat(parent, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
-    if (file.get() < 0)
+    if (file.fd < 0)
       return io(path);
     for (;;) {
       const void* bytes = nullptr;
@@ -172,10 +155,10 @@ private:
       written_ += size;
       if (most_bytes_ && written_ > most_bytes_)
         return refuse(path, "the archive holds more than " + std::to_string(most_bytes_ >> 20) + " MB");
-      if (auto ok = write_at(file.get(), static_cast<const char*>(bytes), size, offset, path); !ok)
+      if (auto ok = write_at(file.fd, static_cast<const char*>(bytes), size, offset, path); !ok)
         return ok;
     }
-    ::fchmod(file.get(), mode);
+    ::fchmod(file.fd, mode);
     return {};
   }
 
@@ -213,16 +196,16 @@ private:
     if (!from)
       return from.error();
     struct stat is {};
-    if (::fstatat(from->get(), last.c_str(), &is, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(is.st_mode))
+    if (::fstatat(from->fd, last.c_str(), &is, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(is.st_mode))
       return refuse(path, std::string("a link to what is not a file of the archive (-> ") + target + ")");
     ::unlinkat(parent, name.c_str(), 0);
-    return ::linkat(from->get(), last.c_str(), parent, name.c_str(), 0) == 0 ? result<void>{} : io(path);
+    return ::linkat(from->fd, last.c_str(), parent, name.c_str(), 0) == 0 ? result<void>{} : io(path);
   }
 
   archive* from_;
   std::filesystem::path target_;
   std::uint64_t most_bytes_, written_ = 0;
-  folder_handle root_;
+  descriptor root_;
 };
 
 reader new_reader() {
