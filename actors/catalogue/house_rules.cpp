@@ -229,8 +229,8 @@ house_rules::decided house_rules::set(const commands::policy_set& asked, const s
   if (wanted.policies.contains("invariant_config")) {
     auto& invariant = wanted.policies["invariant_config"];
     config::restore_secrets(invariant, known ? known->value("invariant_config", value()) : value());
-    if (const auto masked = config::masked_secret(invariant); !masked.empty())
-      return config::without_secret("invariant_config." + masked);
+    if (auto fine = config::check_no_mask(invariant, "invariant_config"); !fine)
+      return fine.error();
   }
   if (known ? *known == wanted.policies : wanted.policies.is_null())
     return std::vector<rule_fact>{};

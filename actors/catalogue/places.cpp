@@ -169,16 +169,6 @@ result<void> places::takes_experiments(project_id id) const {
   return {};
 }
 
-namespace {
-
-/// The refusal of a storage with the mask in place of a secret; none: it has no mask.
-std::optional<error> masked_storage(const value& storage) {
-  const auto masked = config::masked_secret({{"checkpoint_storage", storage}});
-  return masked.empty() ? std::nullopt : std::optional(config::without_secret(masked));
-}
-
-} // namespace
-
 places::decided places::make(const commands::workspace_create& wanted, const std::string& by,
                              time_point now) {
   const auto name = wanted.name.value_or("");
@@ -197,8 +187,8 @@ places::decided places::make(const commands::workspace_create& wanted, const std
   take(wanted.checkpoint_storage, x.checkpoint_storage);
   take(wanted.compute_pool, x.compute_pool);
   take(wanted.aux_pool, x.aux_pool);
-  if (auto no = masked_storage(x.checkpoint_storage))
-    return *no;
+  if (auto fine = config::check_no_mask({{"checkpoint_storage", x.checkpoint_storage}}); !fine)
+    return fine.error();
   return note(std::move(x));
 }
 
@@ -228,8 +218,9 @@ places::decided places::change(const commands::workspace_change& wanted, const s
   if (wanted.checkpoint_storage)
     x.checkpoint_storage = wanted.checkpoint_storage->empty() ? value() : *wanted.checkpoint_storage;
   config::restore_storage_secrets(x.checkpoint_storage, known->second.checkpoint_storage);
-  if (auto no = masked_storage(x.checkpoint_storage); no && wanted.checkpoint_storage)
-    return *no;
+  if (auto fine = config::check_no_mask({{"checkpoint_storage", x.checkpoint_storage}});
+      !fine && wanted.checkpoint_storage)
+    return fine.error();
   return differs(x, known->second, by, now) ? note(std::move(x)) : std::vector<place_fact>{};
 }
 

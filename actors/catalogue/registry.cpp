@@ -55,8 +55,8 @@ registry::decided registry::put(const commands::template_put& wanted, const std:
   x.config = wanted.config;
   if (known != templates_.end())
     config::restore_secrets(x.config, known->second.config);
-  if (const auto masked = config::masked_secret(x.config); !masked.empty())
-    return config::without_secret(masked);
+  if (auto fine = config::check_no_mask(x.config); !fine)
+    return fine.error();
   if (known != templates_.end() && same(x, known->second))
     return std::vector<registry_fact>{};
   x.at = now;

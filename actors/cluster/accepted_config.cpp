@@ -31,14 +31,14 @@ value in_resources(const value& config, const char* key) {
   return resources.is_object() ? resources.value(key, value()) : value();
 }
 
-/// The diagnostic without a line and its text. The text of other people and of all layers together may have
-/// secrets, and is not what a person wrote: its lines are made from values.
+/// The diagnostic without its line. The text of other people, and that of all layers together, may have
+/// secrets, and nobody wrote the lines of the latter.
 std::string without_text(config::diagnostic fault) {
   fault.line = fault.column = 0;
   return config::render(fault, "");
 }
 
-/// The diagnostic as who submitted `source` under the name `file` can use it.
+/// The diagnostic for the user who submitted `source` under the name `file`: with a line where it lies there.
 std::string shown(const config::diagnostic& fault, const std::string& file, const std::string& source) {
   return fault.file == file ? config::render(fault, source) : without_text(fault);
 }
@@ -56,8 +56,6 @@ std::string placed(const std::string& fault, const config::node& root, const std
                          hint == fault.size() ? std::string() : fault.substr(hint + 7), false},
                         text);
 }
-
-constexpr const char* policy_layer = "config policies"; ///< names their layer in faults
 
 /// Entrypoint of an unmanaged experiment whose text has none. No task runs it.
 constexpr const char* unmanaged_entrypoint = "unmanaged";
@@ -118,18 +116,7 @@ result<void> finish(value& settings, const std::string& checkpoint_dir) {
   return {};
 }
 
-bool has_mask(const value& x) {
-  return x.is_structured() ? std::any_of(x.begin(), x.end(), has_mask) : x == config::secret_mask;
-}
-
 } // namespace
-
-result<void> check_no_mask(const value& settings) {
-  if (!has_mask(settings))
-    return {};
-  const auto place = config::masked_secret(settings);
-  return place.empty() ? result<void>{} : config::without_secret(place);
-}
 
 result<value> continued_config(const value& before, const value& text, const std::string& checkpoint_dir,
                                const value& invariant) {
@@ -157,10 +144,11 @@ result<value> continued_config(const value& before, const value& text, const std
     return error{errc::invalid, shown(both.faults.front(), file, source)};
   // A mask stands for the secret that the experiment has already.
   config::restore_secrets(both.config, before);
-  if (auto fine = check_no_mask(both.config); !fine)
+  if (auto fine = config::check_no_mask(both.config); !fine)
     return fine.error();
   if (!invariant.is_null()) {
-    both = config::merge_as("experiment", to_json(invariant), policy_layer, to_json(both.config), file);
+    both =
+      config::merge_as("experiment", to_json(invariant), config::policy_layer, to_json(both.config), file);
     if (!both.ok())
       return error{errc::invalid, without_text(both.faults.front())};
   }
@@ -173,10 +161,11 @@ result<value> continued_config(const value& before, const value& text, const std
   const auto text_of_both = to_json(both.config);
   auto checked = config::load_experiment(text_of_both, file, config::level::complete, {});
   if (!checked.ok()) {
-    config::place_faults(
-      checked.faults,
-      {{policy_layer, config::to_node(invariant)}, {file, document.root}, {kept_name, config::to_node(kept)}},
-      1);
+    config::place_faults(checked.faults,
+                         {{config::policy_layer, config::to_node(invariant)},
+                          {file, document.root},
+                          {kept_name, config::to_node(kept)}},
+                         1);
     return error{errc::invalid, shown(checked.faults.front(), file, source)};
   }
   if (auto fine = finish(checked.config, checkpoint_dir); !fine)
@@ -216,7 +205,7 @@ result<accepted_config> accept_config(const value& text, const std::string& file
     around.checkpoint_storage = {{"type", "directory"}, {"container_path", checkpoint_dir}};
   if (!below.invariant.is_null()) {
     const auto policy =
-      config::check_as("experiment", to_json(below.invariant), policy_layer, config::level::sane);
+      config::check_as("experiment", to_json(below.invariant), config::policy_layer, config::level::sane);
     if (!policy.ok())
       return error{errc::invalid, without_text(policy.faults.front())};
     around.policy = below.invariant;

@@ -36,10 +36,6 @@ result<accepted_config> accept_config(const value& text, const std::string& file
                                       const std::string& checkpoint_dir, const value& cluster,
                                       const config_layers& layers = {});
 
-/// Fails where a shown configuration is given back with the mask in place of a secret that nobody can
-/// restore.
-result<void> check_no_mask(const value& settings);
-
 /// Lays `text` over the complete configuration `before` of an experiment that is to be continued. Fails as
 /// accept_config does, and where the text names a workspace, a project or another searcher.
 result<value> continued_config(const value& before, const value& text, const std::string& checkpoint_dir,

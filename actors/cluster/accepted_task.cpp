@@ -22,7 +22,7 @@ error unfit(const config::outcome& checked, const std::string& text) {
   std::string all;
   for (auto fault : checked.faults) {
     if (text.empty())
-      fault.line = fault.column = 0; // lines of what was merged are nobody's
+      fault.line = fault.column = 0; // nobody wrote the lines of the merged text
     all += (all.empty() ? "" : "\n") + config::render(fault, text);
   }
   return {errc::invalid, "failed to prepare launch params: unable to decode the merged config: " + all};

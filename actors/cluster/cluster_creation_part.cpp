@@ -84,7 +84,7 @@ result<cluster_creation::placed_config> cluster_creation::accepted(const Submiss
     }
   // A command that only checks a configuration has no parent, whose secrets a mask may stand for.
   if constexpr (requires { x.parent.value; })
-    if (auto fine = check_no_mask(settings); !fine)
+    if (auto fine = config::check_no_mask(settings); !fine)
       return fine.error();
   if (auto fine = check_constraints(settings, machine_.rules.constraints_of(workspace)); !fine)
     return fine.error();

@@ -26,7 +26,6 @@ std::uint64_t hash_of(std::string_view text) {
 std::uint32_t seed_of(std::string_view text) { return static_cast<std::uint32_t>(hash_of(text) >> 32); }
 
 constexpr const char* defaults_name = "defaults of the cluster";
-constexpr const char* policy_name = "config policies";
 
 /// A text that was read, checked at the sane level and brought into normal form.
 struct layer {
@@ -237,7 +236,7 @@ outcome load_experiment(std::string_view text, std::string_view file, level want
       if (faults.empty())
         return;
       std::vector<named_layer> layers;
-      layers.push_back({policy_name, std::move(policy)});
+      layers.push_back({policy_layer, std::move(policy)});
       layers.push_back({std::string(file), own.root});
       layers.push_back({cluster.template_name, below.root});
       layers.push_back({defaults_name, lowest.root});
@@ -263,7 +262,7 @@ outcome load_experiment(std::string_view text, std::string_view file, level want
     append_in_order(out.faults, std::move(faults));
     if (out.ok() && cluster.policy.is_object() && !cluster.storage_to_come) {
       // The values of the policy win, and the result is checked again.
-      refuse_slots(cluster.policy, policy_name, {});
+      refuse_slots(cluster.policy, policy_layer, {});
       config = merged(normal_layer(cluster.policy, "experiment"), std::move(config), experiment);
       normalize(config, experiment);
       fill_defaults(config, experiment);

@@ -21,6 +21,9 @@ value as_experiment_layer(const value& defaults, std::int64_t slots_per_trial);
 /// does not have are dropped; those of the others stay, so that a check refuses them.
 value merged_storage(std::vector<value> layers, std::size_t own);
 
+/// The layer of config policies, as faults name it.
+inline constexpr const char* policy_layer = "config policies";
+
 /// A layer as faults name it. Its nodes have places only where a person wrote the text.
 struct named_layer {
   std::string name;

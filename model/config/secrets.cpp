@@ -186,9 +186,22 @@ std::string masked_secret(value config) {
   return found;
 }
 
-error without_secret(const std::string& place) {
-  return {errc::invalid, place + ": '" + secret_mask +
-                           "' stands for a secret that nobody is shown\nhint: give the secret itself"};
+namespace {
+
+bool has_mask(const value& x) {
+  return x.is_structured() ? std::any_of(x.begin(), x.end(), has_mask) : x == secret_mask;
+}
+
+} // namespace
+
+result<void> check_no_mask(const value& config, const std::string& section) {
+  if (!has_mask(config))
+    return {};
+  const auto place = masked_secret(config);
+  if (place.empty())
+    return {};
+  return error{errc::invalid, (section.empty() ? "" : section + ".") + place + ": '" + secret_mask +
+                                "' stands for a secret that nobody is shown\nhint: give the secret itself"};
 }
 
 bool restore_open_secrets(value& config, const value& from, const value& anybody) {

@@ -31,8 +31,9 @@ void restore_secrets(value& config, const value& from);
 bool restore_open_secrets(value& config, const value& from, const value& anybody);
 /// The place of a secret for which the mask stands, such as "checkpoint_storage.secret_key"; empty: of none.
 std::string masked_secret(value config);
-/// The refusal of a configuration that has the mask at `place`, where nobody knows the secret.
-error without_secret(const std::string& place);
+/// Fails with errc::invalid where the mask stands for a secret that nobody can restore. `section` says where
+/// `config` lies, such as "invariant_config"; empty: it is the whole.
+result<void> check_no_mask(const value& config, const std::string& section = {});
 /// Does restore_secrets for a section `checkpoint_storage`.
 void restore_storage_secrets(value& storage, const value& from);
 /// Calls `found` with each secret in a section `checkpoint_storage`; an address with a login is one.

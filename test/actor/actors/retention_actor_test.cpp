@@ -79,6 +79,14 @@ protected:
     std::ofstream(folder / uuid / "weights") << "w";
     return {uuid, steps, {{"weights", 1}}, value::object(), (folder / uuid).string()};
   }
+  /// Asks what a removal of these files of the latest checkpoint would leave.
+  erase_stored look_for(std::vector<std::string> globs) {
+    erase_stored look;
+    look.checkpoints = {latest};
+    look.globs = std::move(globs);
+    look.only_look = true;
+    return look;
+  }
   /// An experiment whose storage is a bucket, with a checkpoint of which no file is here.
   void keep_in_a_bucket(const char* keeps = "{}") {
     value config{{"searcher", {{"metric", "loss"}}},
@@ -358,10 +366,7 @@ TEST_F(RetentionActor, ErasesWhatASingleTrialHas) {
 
 TEST_F(RetentionActor, SaysWhatIsLeftBeforeItErasesFiles) {
   std::ofstream(folder / latest / "other") << "x"; // a file that does not belong to the checkpoint
-  erase_stored look;
-  look.checkpoints = {latest};
-  look.globs = {"w*"};
-  look.only_look = true;
+  auto look = look_for({"w*"});
   look.by = "ann";
   auto answer = self->request(retention, 60s, look);
   const auto begun = collected();
@@ -393,11 +398,7 @@ TEST_F(RetentionActor, RemovesAFolderThatAPatternNames) {
     all{{"weights", 1}, {"more/", 0}, {"more/deep/", 0}, {"more/deep/state", 1}};
   ASSERT_TRUE(journal->append({"trial/7", 6, {encode(checkpoint_changed{t0, latest, all, ""})}}));
   ASSERT_TRUE(journal->commit());
-  erase_stored look;
-  look.checkpoints = {latest};
-  look.globs = {"more/"};
-  look.only_look = true;
-  auto answer = self->request(retention, 60s, look);
+  auto answer = self->request(retention, 60s, look_for({"more/"}));
   const auto begun = collected();
   answered(answer, [&](const stored_erased& x) { EXPECT_EQ(x.left.at(latest), left); });
   ASSERT_TRUE(journal->append({"trial/7", 7, {encode(checkpoint_changed{t0, latest, left, "ann"})}}));
@@ -418,10 +419,7 @@ TEST_F(RetentionActor, GoesOnWhereTheFolderOfACheckpointVanishes) {
   std::ofstream(folder / latest / "other") << "x";
   ASSERT_TRUE(journal->append({"trial/7", 6, {encode(checkpoint_changed{t0, latest, all, ""})}}));
   ASSERT_TRUE(journal->commit());
-  erase_stored look;
-  look.checkpoints = {latest};
-  look.globs = {"other"};
-  look.only_look = true;
+  auto look = look_for({"other"});
   auto answer = self->request(retention, 60s, look);
   const auto begun = collected();
   answered(answer, [](const stored_erased&) {});
@@ -675,12 +673,8 @@ TEST_F(RetentionActor, GoesOnWithADeletionThatHasRemovedItsFiles) {
 }
 
 TEST_F(RetentionActor, LooksAtFilesWithoutATaskWhereNoneGoes) {
-  erase_stored look;
-  look.checkpoints = {latest};
-  look.globs = {"no-such-file"};
-  look.only_look = true;
   stored_erased seen;
-  auto answer = self->request(retention, 60s, look);
+  auto answer = self->request(retention, 60s, look_for({"no-such-file"}));
   answered(answer, [&](const stored_erased& x) { seen = x; });
   EXPECT_TRUE(seen.tasks.empty());
   EXPECT_EQ(seen.left.at(latest).size(), 1u);
