@@ -462,25 +462,13 @@ void master_role::end_actors() {
   end_actor(on_.system, journal_actor_);
 }
 
-void master_role::let_go(std::optional<std::size_t> detached) {
+void master_role::let_go() {
   listening_ = nullptr;
   gate_.reset();
   server_.reset();
-  auto journal = std::exchange(last_of_journal_, nullptr);
-  if (detached)
-    await_children(std::move(journal), *detached);
-  journal_.reset();
-}
-
-void master_role::await_children(caf::strong_actor_ptr journal, std::size_t detached) {
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  const auto wait_while = [&](auto true_) {
-    while (true_() && std::chrono::steady_clock::now() < until)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  };
+  const auto journal = std::exchange(last_of_journal_, nullptr);
   wait_while([&] { return journal && journal->strong_refs > 1; });
-  journal = nullptr;
-  wait_while([&] { return on_.system.detached_actors() > detached; });
+  journal_.reset();
 }
 
 } // namespace troupe::node

@@ -25,10 +25,9 @@ public:
   // The functions below end the role, in this order: ports, then actors, then what the actors used.
   void close_port();
   void end_actors();
-  /// Releases every handle. A borrowed actor system lives on, so that this waits for the actors, too:
-  /// owners end their children without waiting for them, but all of them hold a handle of the journal.
-  /// `detached`: number of actors with threads of their own that belong to the embedding program.
-  void let_go(std::optional<std::size_t> detached);
+  /// Releases every handle, and waits until nobody else holds the journal's actor: owners end their children
+  /// without waiting for them, but all of them hold a handle of it.
+  void let_go();
 
   const std::string& url() const { return url_; }         ///< URL that a client on this host dials
   const std::string& address() const { return address_; } ///< the same URL with the host that was asked for
@@ -63,7 +62,6 @@ private:
   journal_peers peers_of_journal();
   result<void> open_courier(const value& configuration, bool loopback);
   void route(storage::recorded_validation v) const;
-  void await_children(caf::strong_actor_ptr journal, std::size_t detached);
   void watch(const caf::actor& who, const std::string& what);
 
   role_ground on_;

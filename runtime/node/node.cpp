@@ -124,7 +124,8 @@ public:
     if (shell_)
       shell_->stop();
     if (master_)
-      master_->let_go(host_.actors ? std::optional(detached_before_) : std::nullopt);
+      master_->let_go();
+    await_own_threads(*system_, detached_before_);
     shell_.reset();
     clock_.reset();
     borrowed_.reset();
@@ -148,6 +149,7 @@ private:
       return ok.error();
     own_system_ = std::make_unique<caf::actor_system>(*config_);
     system_ = own_system_.get();
+    detached_before_ = system_->detached_actors();
     return {};
   }
 
@@ -174,7 +176,7 @@ private:
   std::unique_ptr<caf::actor_system> own_system_;
   caf::actor_system* system_ = nullptr;
   std::shared_ptr<probe_register> probes_; ///< null in a borrowed system
-  std::size_t detached_before_ = 0;        ///< number of detached actors of the embedding program
+  std::size_t detached_before_ = 0;        ///< number of actors with threads of their own before the node's
   std::unique_ptr<borrowed_system> borrowed_;
   std::optional<other_wall_time> clock_;
   std::optional<shell_keeper> shell_;

@@ -18,4 +18,8 @@ void role_ground::say(const std::string& line) const {
     std::fprintf(stderr, "%s\n", line.c_str());
 }
 
+void await_own_threads(caf::actor_system& system, std::size_t before) {
+  wait_while([&] { return system.detached_actors() > before; });
+}
+
 } // namespace troupe::node

@@ -6,6 +6,9 @@
 
 #include <caf/scoped_actor.hpp>
 
+#include <chrono>
+#include <thread>
+
 namespace troupe::node {
 
 std::string host_name();
@@ -21,6 +24,20 @@ struct role_ground {
 
   void say(const std::string& line) const; ///< writes a line for people
 };
+
+/// Waits while `condition()` is true, for 10 s at most.
+template <class Condition>
+void wait_while(Condition condition) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (condition() && std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+/// Waits until no more than `before` actors of `system` have threads of their own, for 10 s at most. A system
+/// whose network part has stopped keeps what its broker has not read (CAF 0.17: `abstract_broker::cleanup`
+/// does not close the mailbox), and with it the sender: the destructor of the system would wait for the
+/// thread of such a sender for ever.
+void await_own_threads(caf::actor_system& system, std::size_t before);
 
 /// Ends an actor of `system` and waits for its end; the handle is empty afterwards.
 template <class Handle>
