@@ -22,6 +22,7 @@ const included = (): Promise<number> => Promise.race([Promise.allSettled(asking)
 const answer = <T>(to: string): Promise<T> => fetched(to).then((got) => got.json() as Promise<T>);
 
 const coming = new Map<string, Promise<unknown>>();
+const there = new Map<string, unknown>(); // the answers of them that have arrived
 const opened = location.href;
 
 /** The less important parts of a page wait for this: until the main part is shown, or for at most 300 ms. */
@@ -63,18 +64,38 @@ async function list<T>(to: string, key: string): Promise<T> {
 function ask<T>(path: string, query: Query = {}, how: (to: string) => Promise<T> = answer): Promise<T> {
   const to = asked(path, query);
   const mine = how(to);
-  mine.catch(() => undefined);
+  mine.then(
+    (value) => coming.get(to) === mine && there.set(to, value),
+    () => undefined,
+  );
   coming.set(to, mine);
   return mine;
+}
+
+const forget = (to: string): void => void (coming.delete(to), there.delete(to));
+/** Forgets all answers where the page has changed. */
+function stillHere(): boolean {
+  if (location.href === opened) return true;
+  coming.clear();
+  there.clear();
+  return false;
+}
+
+/** Gives the first caller an answer that was asked for ahead and has arrived. undefined where it has not, or the page has changed. */
+function arrived<T>(to: string): T | undefined {
+  if (!stillHere() || !there.has(to)) return undefined;
+  const value = there.get(to) as T;
+  forget(to);
+  return value;
 }
 
 /** Gives the first caller an answer that was asked for ahead. undefined where it was not asked for, or the page has changed. */
 async function early<T>(to: string): Promise<T | undefined> {
   await begun;
-  if (coming.size > 0 && location.href !== opened) coming.clear();
-  const there = coming.get(to);
-  coming.delete(to);
-  return there?.catch(() => undefined) as Promise<T | undefined>; // after a refusal the page asks again, and handles refusals itself
+  stillHere();
+  const mine = coming.get(to);
+  forget(to);
+  return mine?.catch(() => undefined) as Promise<T | undefined>; // after a refusal the page asks again, and handles refusals itself
 }
 
 function curves(id: number, p: Params, at: number): Promise<unknown> {
@@ -165,17 +186,18 @@ const known = (performance.getEntriesByType("navigation") as PerformanceNavigati
 if (known) start(true);
 const begun: Promise<void> = known ? Promise.resolve() : who.then((x) => start(!!x.user), () => undefined);
 
-/** Waits at most `ms` for the content of the frame, so that a fast answer is part of the first frame that is drawn. */
-const framed = (ms: number): Promise<unknown> => Promise.race([frame?.catch(() => undefined), new Promise((go) => setTimeout(go, ms))]);
+/** Waits at most `ms` for the content of the frame and for the user, so that fast answers are part of the first frame that is drawn. */
+const framed = (ms: number): Promise<unknown> => Promise.race([frame && Promise.allSettled([frame, who]), new Promise((go) => setTimeout(go, ms))]);
 
 export interface Ahead {
   who: Promise<Session>;
   begun: Promise<void>;
   early: <T>(to: string) => Promise<T | undefined>;
+  arrived: <T>(to: string) => T | undefined;
   framed: (ms: number) => Promise<unknown>;
   firstRows: (to: string) => Promise<unknown[] | null>;
   stood: Promise<void>;
   stand: () => void;
   included: () => Promise<number>;
 }
-(globalThis as unknown as { troupeAhead: Ahead }).troupeAhead = { who, begun, early, framed, firstRows, stood, stand, included };
+(globalThis as unknown as { troupeAhead: Ahead }).troupeAhead = { who, begun, early, arrived, framed, firstRows, stood, stand, included };

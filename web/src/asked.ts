@@ -2,7 +2,7 @@
 
 import type { Ahead } from "./ahead";
 
-export const { who, begun, early, framed, firstRows, stood, stand, included } = (globalThis as unknown as { troupeAhead: Ahead }).troupeAhead;
+export const { who, begun, early, arrived, framed, firstRows, stood, stand, included } = (globalThis as unknown as { troupeAhead: Ahead }).troupeAhead;
 
 // The rest of the page starts when the first requests are sent, because starting takes time that would delay them.
 await Promise.race([begun, new Promise((go) => setTimeout(go, 100))]);

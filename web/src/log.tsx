@@ -1,13 +1,13 @@
 // The log of a trial. It may be of any length, and at most 500 of its lines are in the document.
 
 import { useSignal, useSignalEffect } from "@preact/signals";
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
-import { stand, stood } from "./asked";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { arrived, stand, stood } from "./asked";
 import { explain, get, lines, type LogLine } from "./api";
 import { searchBoxes } from "./keys";
 import { searched } from "./command";
 import { listen, returns, rights } from "./live";
-import { lineOf, logQuery } from "./queries";
+import { asked, lineOf, logQuery } from "./queries";
 import { params, place, prefix, set } from "./router";
 import { patched } from "./address";
 import { zone } from "./settings";
@@ -42,21 +42,25 @@ export function LogLineView(props: { line: LogLine; marked?: boolean }) {
 
 export function Log(props: { trial: number }) {
   const at = lineOf(params.value.text("line"));
-  const shown = useSignal<LogLine[]>([]);
-  const ends = useSignal({ first: 0, last: 0 });
+  const path = `/troupe/v1/trials/${props.trial}/log`;
+  // The end of the log is part of the first frame where it is there by then.
+  const [there] = useState(() => (at === "" ? arrived<LogPage>(asked(path, logQuery(""))) : undefined));
+  const shown = useSignal<LogLine[]>(there?.lines ?? []);
+  const ends = useSignal(there ? { first: there.first, last: there.last } : { first: 0, last: 0 });
   const follow = useSignal(at === "");
   const fault = useSignal("");
-  const ready = useSignal(false);
+  const ready = useSignal(!!there);
   const box = useRef<HTMLDivElement>(null);
   const busy = useRef(false);
   const turn = useRef(0);
+  const given = useRef(!!there);
   const keep = useRef<{ line: number; y: number } | null>(null);
   const toReveal = useRef(""); // the line to show when it is in the document
   const begun = useSignal(false); // false while the document has only those of the last lines that are visible
   useEffect(() => void stood.then(() => (begun.value = true)), []);
 
   const read = async (query: { from?: number; limit: number }): Promise<LogLine[]> => {
-    const got = await get<LogPage>(`/troupe/v1/trials/${props.trial}/log`, query);
+    const got = await get<LogPage>(path, query);
     ends.value = { first: got.first, last: Math.max(got.last, ends.peek().last) };
     return got.lines;
   };
@@ -80,7 +84,10 @@ export function Log(props: { trial: number }) {
     stand();
   };
   useLayoutEffect(() => {
-    if (at !== "") {
+    if (given.current) {
+      given.current = false;
+      stand();
+    } else if (at !== "") {
       follow.value = false;
       if (shown.peek().some((l) => String(l.line) === at)) reveal(at);
       else void open(at);
@@ -145,6 +152,9 @@ export function Log(props: { trial: number }) {
     else void read(logQuery("")).catch(() => undefined); // reads how long the log is now
   });
 
+  const all = lastStates(shown.value, at);
+  const drawn = begun.value || !follow.value ? all : all.slice(-Math.ceil(innerHeight / lineHeight));
+  const partly = drawn.length < all.length; // the style shows the last lines then: to scroll there would lay the page out once more
   useLayoutEffect(() => {
     const el = box.current;
     if (!el || shown.value.length === 0) return;
@@ -152,7 +162,7 @@ export function Log(props: { trial: number }) {
       const row = rowOf(keep.current.line);
       if (row) el.scrollTop += row.getBoundingClientRect().top - keep.current.y;
       keep.current = null;
-    } else if (follow.peek()) bottom();
+    } else if (follow.peek() && !partly) bottom();
     else if (toReveal.current) {
       rowOf(toReveal.current)?.scrollIntoView({ block: "center" });
       toReveal.current = "";
@@ -188,11 +198,9 @@ export function Log(props: { trial: number }) {
     else if (el.scrollHeight - el.scrollTop - el.clientHeight < 200) void more(false);
   };
 
-  const all = lastStates(shown.value, at);
-  const drawn = begun.value || !follow.value ? all : all.slice(-Math.ceil(innerHeight / lineHeight));
   return (
     <section class="log">
-      <SearchLog where={`trial=${props.trial}`} onHit={(h) => ((follow.value = false), set({ line: h.line }))} onGrow={() => still.current && reveal(at)} />
+      <SearchLog where={`trial=${props.trial}`} onHit={(h) => ((follow.value = false), set({ line: h.line }))} onGrow={() => at !== "" && still.current && reveal(at)} />
       <div class="toolbar">
         <button
           type="button"
@@ -221,7 +229,7 @@ export function Log(props: { trial: number }) {
           </button>
         </div>
       )}
-      <div class="logbox" role="log" aria-live="off" aria-label="Log" tabIndex={0} ref={box} onScroll={onScroll} data-lines={ends.value.last} data-state={ready.value ? "ready" : "loading"}>
+      <div class={partly ? "logbox ending" : "logbox"} role="log" aria-live="off" aria-label="Log" tabIndex={0} ref={box} onScroll={onScroll} data-lines={ends.value.last} data-state={ready.value ? "ready" : "loading"}>
         {drawn.map((l) => (
           <LogLineView key={l.line} line={l} marked={String(l.line) === at} />
         ))}
