@@ -4,6 +4,7 @@
 #include "model/config/cluster_config.hpp"
 
 #include <algorithm>
+#include <set>
 
 namespace troupe {
 
@@ -24,8 +25,15 @@ bool may_use(const house_rules& rules, const places& where, const value& cluster
   return bound_here;
 }
 
-std::vector<std::string> unknown_workspaces(const value& cluster, const places& where) {
+std::vector<std::string> unknown_names(const value& cluster, const places& where,
+                                       const std::map<user_id, user_changed>& users) {
   std::vector<std::string> out;
+  std::set<std::string> people{"*"};
+  for (const auto& [id, user] : users)
+    people.insert(case_folded(user.name));
+  if (cluster.contains("users")) // they are made after the configuration is recorded
+    for (const auto& user : cluster.at("users"))
+      people.insert(case_folded(user.value("name", std::string())));
   const auto is_there = [&](const std::string& name) {
     return std::any_of(where.workspaces().begin(), where.workspaces().end(),
                        [&](const auto& one) { return case_folded(one.second.name) == case_folded(name); });
@@ -35,10 +43,17 @@ std::vector<std::string> unknown_workspaces(const value& cluster, const places& 
       if (!is_there(name))
         out.push_back("pools." + pool + ".workspaces: there is no workspace '" + name +
                       "' yet; it may use the pool once somebody makes it");
-    for (const auto& quota : config::pool_settings(cluster, pool).value("quotas", value::array()))
-      if (const auto name = quota.value("workspace", value()); name.is_string() && !is_there(name))
-        out.push_back("pools." + pool + ".quotas: there is no workspace '" + name.get<std::string>() +
+    for (const auto& quota : config::pool_settings(cluster, pool).value("quotas", value::array())) {
+      const auto missing = [&](const char* kind, const std::string& name) {
+        out.push_back("pools." + pool + ".quotas: there is no " + kind + " '" + name +
                       "' yet; its quota limits nobody until somebody makes it");
+      };
+      if (const auto name = quota.value("workspace", value()); name.is_string() && !is_there(name))
+        missing("workspace", name);
+      if (const auto name = quota.value("user", value());
+          name.is_string() && !people.contains(case_folded(name.get<std::string>())))
+        missing("user", name);
+    }
   }
   return out;
 }

@@ -5,6 +5,7 @@
 #include "actors/catalogue/house_rules.hpp"
 #include "actors/catalogue/places.hpp"
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,8 @@ namespace troupe {
 bool may_use(const house_rules& rules, const places& where, const value& cluster, const std::string& pool,
              workspace_id in);
 
-/// A sentence for each workspace that `cluster` names and that does not exist.
-std::vector<std::string> unknown_workspaces(const value& cluster, const places& where);
+/// A sentence for each workspace, and each user of a quota, that `cluster` names and that does not exist.
+std::vector<std::string> unknown_names(const value& cluster, const places& where,
+                                       const std::map<user_id, user_changed>& users);
 
 } // namespace troupe

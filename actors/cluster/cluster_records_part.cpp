@@ -41,7 +41,7 @@ caf::result<command_result> cluster_records::change_catalogue(const std::string&
   if (!decided)
     return refused(decided.error());
   if constexpr (configures)
-    decided->answer["warnings"] = unknown_workspaces(x.configuration, machine_.where);
+    decided->answer["warnings"] = unknown_names(x.configuration, machine_.where, machine_.records.users());
   std::vector<cluster_fact> facts;
   for (const auto& one : decided->facts)
     std::visit([&](const auto& f) { facts.emplace_back(f); }, one);

@@ -188,7 +188,7 @@ public:
   explicit quota_caps(const pool_settings& settings) : settings_(settings) {}
   /// The indexes of the caps of the job's user and workspace; -1 where there is no such quota.
   std::array<int, 2> of(const pool_job& job) {
-    const auto &user = job.terms.user, &workspace = job.workspace;
+    const auto &user = job.user, &workspace = job.workspace;
     return {cap(0, user, settings_.quota_of_user(user)),
             cap(1, workspace, settings_.quota_of_workspace(workspace))};
   }

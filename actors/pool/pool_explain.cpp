@@ -202,7 +202,7 @@ std::vector<pool::reason_text> pool::reasons(const pool_run& run, const pool_run
       all.push_back({"pool_max_slots", text("the max_slots of the pool")});
     else
       all.push_back({"quota", text(std::string("the quota of ") +
-                                   (limit.of == run_bar::user ? "user " + limit.name
+                                   (limit.of == run_bar::user ? "user " + run.job->terms.user
                                                               : "workspace " + run.job->terms.workspace))});
   }
   const bool fits_now = !fit_range(run).empty();
@@ -692,6 +692,20 @@ value pool::explain(allocation_id id, const std::vector<run_outlook>& outlooks, 
                                                                : nullptr;
   said["behind"] = ahead ? value(to_string(ahead->id)) : value();
   said["estimate"] = estimate(run, next, outlooks, now);
+  const auto asks = run.since + settings_.fallback_after; // when it asks the pools of `fallback`
+  const bool will_ask = patient_.contains({asks, run.id});
+  if (run.waits() && (run.fell_back || will_ask)) {
+    auto& text = said["reason"]["text"].get_ref<std::string&>();
+    text += run.fell_back ? "; it asks" : "; in " + std::to_string(seconds_between(now, asks)) + " s it asks";
+    for (std::size_t i = 0; i < settings_.fallback.size(); ++i)
+      text +=
+        (i == 0 ? settings_.fallback.size() == 1 ? " pool " : " the pools " : ", ") + settings_.fallback[i];
+    text += " too";
+    // How soon one of these takes it is not known here.
+    if (auto& at = said["estimate"];
+        at.is_object() && (run.fell_back || at["seconds"] > seconds_between(now, asks)))
+      at = value();
+  }
   said["advice"] = run.waits() ? advice(run, all.front().first) : std::string();
   said["slots"] = run.slots;
   said["priority"] = priority_of(*run.job);
@@ -777,14 +791,17 @@ value pool::details() {
           {"device", devices ? "cuda" : "cpu"},
           {"preemption", settings_.preemption},
           {"reserved", reserved_slots()},
-          {"provider", supply_.type.empty()
-                         ? value()
-                         : value{{"type", supply_.type},
-                                 {"instances", supply_.instances},
-                                 {"starting", supply_.starting},
-                                 {"error", supply_.error.empty() ? value() : value(supply_.error)},
-                                 {"faults", supply_.faults},
-                                 {"maxSlots", std::int64_t{supply_.max_instances} * supply_.instance_slots}}},
+          {"provider",
+           supply_.type.empty() && supply_.instances == 0 && supply_.error.empty()
+             ? value()
+             : value{{"type", supply_.type.empty() ? value() : value(supply_.type)},
+                     {"instances", supply_.instances},
+                     {"starting", supply_.starting},
+                     {"error", supply_.error.empty() ? value() : value(supply_.error)},
+                     {"faults", supply_.faults},
+                     {"maxSlots", supply_.type.empty()
+                                    ? value()
+                                    : value(std::int64_t{supply_.max_instances} * supply_.instance_slots)}}},
           {"quotas", quotas},
           {"jobs", jobs},
           {"waiting", waiting},

@@ -44,18 +44,19 @@ void pool::take_terms(pool_job& job, const job_terms& terms) {
   const bool same = ordered(job.terms) == ordered(terms);
   if (job.terms.submitted != terms.submitted || job.terms.label != terms.label)
     policy_->forget(job);
-  const bool elsewhere = job.terms.workspace != terms.workspace;
-  const bool another = job.terms.user != terms.user || elsewhere;
+  const bool another = job.terms.user != terms.user || job.terms.workspace != terms.workspace;
   if (another && capped()) // what the job holds no longer counts for its old user and workspace
     count_used(job, -1);
   if (another)
-    eased_.insert({{run_bar::user, job.terms.user, {}}, {run_bar::workspace, job.workspace, {}}});
+    eased_.insert({{run_bar::user, job.user, {}}, {run_bar::workspace, job.workspace, {}}});
   const bool known = static_cast<bool>(job.terms.job);
   job.terms = terms;
-  if (elsewhere)
+  if (another) {
+    job.user = case_folded(terms.user);
     job.workspace = case_folded(terms.workspace);
+  }
   if (another)
-    strained_.insert({{run_bar::user, terms.user, {}}, {run_bar::workspace, job.workspace, {}}});
+    strained_.insert({{run_bar::user, job.user, {}}, {run_bar::workspace, job.workspace, {}}});
   if (another && capped())
     count_used(job, 1);
   policy_->changed(job);
@@ -472,7 +473,7 @@ std::optional<int> pool::room(const limit_key& key) const {
 
 std::array<limit_key, 4> pool::limits_of(const pool_job& job) {
   return {{{run_bar::job, {}, job.terms.job},
-           {run_bar::user, job.terms.user, {}},
+           {run_bar::user, job.user, {}},
            {run_bar::workspace, job.workspace, {}},
            {run_bar::pool, {}, {}}}};
 }
@@ -510,7 +511,7 @@ bool pool::is_under(const pool_run& run, const limit_key& key) {
   case run_bar::job:
     return run.job->terms.job == key.job;
   case run_bar::user:
-    return run.job->terms.user == key.name;
+    return run.job->user == key.name;
   case run_bar::workspace:
     return run.job->workspace == key.name;
   default:

@@ -110,7 +110,7 @@ slot_quota quota_of(keys_in& in, const std::string& where, const value& x) {
 
 slot_quota::slot_quota(std::string of_user, std::string of_workspace, int most)
     : user(std::move(of_user)), workspace(std::move(of_workspace)), max_slots(most),
-      folded(case_folded(workspace)) {}
+      folded(case_folded(user.empty() ? workspace : user)) {}
 
 const char* name(scheduler_kind kind) { return scheduler_names[static_cast<int>(kind)]; }
 
@@ -147,11 +147,11 @@ result<pool_settings> pool_settings_of(const value& keys) {
     else if (key == "quotas") {
       if (!x.is_array())
         in.refuse(key, "a list");
-      std::set<std::pair<std::string, std::string>> seen;
+      std::set<std::pair<bool, std::string>> seen; // whether of a workspace, and whose
       for (std::size_t i = 0; x.is_array() && i < x.size(); ++i) {
         const auto where = "quotas[" + std::to_string(i) + "]";
         out.quotas.push_back(quota_of(in, where, x[i]));
-        if (!seen.insert({out.quotas.back().user, out.quotas.back().workspace}).second)
+        if (!seen.insert({out.quotas.back().user.empty(), out.quotas.back().folded}).second)
           in.refuse(where, "the only quota of its user or workspace");
       }
     } else if (key != "default" && key != "defaults" && key != "provider")
@@ -202,10 +202,10 @@ result<placement_rules> placement_rules_of(const value& keys) {
   return out;
 }
 
-const slot_quota* pool_settings::quota_of_user(const std::string& user) const {
+const slot_quota* pool_settings::quota_of_user(const std::string& folded) const {
   const slot_quota* found = nullptr;
   for (const auto& q : quotas)
-    if (!q.user.empty() && (q.user == user || (q.user == "*" && !found)))
+    if (!q.user.empty() && (q.folded == folded || (q.user == "*" && !found)))
       found = &q;
   return found;
 }

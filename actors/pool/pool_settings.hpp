@@ -12,7 +12,7 @@ struct slot_quota {
   slot_quota(std::string user, std::string workspace, int max_slots);
   std::string user, workspace; ///< one of both is empty; user "*": each user who has no quota of their own
   int max_slots = 0;
-  std::string folded; ///< the workspace, by case_folded(), as names of workspaces are unique in any case
+  std::string folded; ///< the name by case_folded(), as names of users and workspaces are unique in any case
 };
 
 struct pool_settings {
@@ -30,9 +30,9 @@ struct pool_settings {
   int aux_per_agent = 100;
   bool launch_error = false;
 
-  /// The quota that holds for this user; null: none.
-  const slot_quota* quota_of_user(const std::string& user) const;
-  /// The same for a workspace, whose name is given by case_folded().
+  /// The quota that holds for this user, whose name is given by case_folded(); null: none.
+  const slot_quota* quota_of_user(const std::string& folded) const;
+  /// The same for a workspace.
   const slot_quota* quota_of_workspace(const std::string& folded) const;
   bool preempts() const {
     return preemption && (scheduler == scheduler_kind::priority || scheduler == scheduler_kind::fair);

@@ -71,7 +71,7 @@ struct pool_job {
   std::vector<shape_line> queue; ///< its runs that compete, a line for each shape
   job_notes notes;
   job_terms terms;
-  std::string workspace; ///< the workspace of the terms, by case_folded(), as quotas and limits name it
+  std::string user, workspace; ///< those of the terms, by case_folded(), as quotas and limits name them
   static constexpr std::size_t served_bytes = 192; ///< size of the first fields, which a grant reads
   int effective() const { return held - stopping + claimed; }
 };
@@ -82,7 +82,7 @@ bool older(const pool_job& a, const pool_job& b);
 enum class run_bar { none, job, user, workspace, pool, impossible };
 struct limit_key {
   run_bar of = run_bar::none;
-  std::string name; ///< name of the user, or of the workspace by case_folded(); empty for other limits
+  std::string name; ///< name of the user or of the workspace by case_folded(); empty for other limits
   experiment_id job;
   friend auto operator<=>(const limit_key&, const limit_key&) = default;
 };

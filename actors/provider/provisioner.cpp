@@ -413,7 +413,8 @@ void provisioner::on(out&, const instances_ended& ev, time_point now) {
   errors_["terminate"] = ev.failed;
   for (const auto& id : ev.ids)
     if (const auto it = ended_.find(id); it != ended_.end())
-      it->second.again = now + settings_.first_pause * 4;
+      it->second.again =
+        now + back_off(++it->second.failures, settings_.first_pause, settings_.longest_pause);
 }
 
 void provisioner::on(out&, const provider_configured& ev, time_point now) {
@@ -565,7 +566,7 @@ void provisioner::end_some(out& s, time_point now) {
       x.again = now + end_again;
     }
   if (!again.empty())
-    s.actions.push_back(terminate_instances{again, "ordered before"});
+    s.actions.push_back(terminate_instances{again, ordered_before});
   std::set<std::string> late, lost, idle;
   for (const auto& [id, x] : instances_) {
     const auto* agent = agent_of(x);

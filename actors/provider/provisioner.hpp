@@ -44,6 +44,8 @@ provisioner_settings provisioner_settings_of(const value& provider);
 struct tell_supply {
   supply_told supply;
 };
+/// The reason of a `terminate_instances` that repeats an earlier one.
+inline constexpr const char* ordered_before = "ordered before";
 /// Drains the agent of an instance that has to end; `on` false: work may be placed there again.
 struct drain_instance {
   std::string agent;
@@ -117,6 +119,7 @@ private:
     std::string agent;    ///< empty: not known, as no list has named it
     bool is_live = true;  ///< as the newest list says; a live instance still counts for the limit
     bool drained = false; ///< the agent was connected and is drained
+    int failures = 0;     ///< number of orders to end it that failed
   };
 
   void on(out& s, const pool_demand& ev, time_point now);

@@ -164,7 +164,8 @@ private:
     });
   }
   void run(const terminate_instances& x) {
-    say("ends " + std::to_string(x.ids.size()) + " (" + x.why + ")");
+    if (x.why != ordered_before)
+      say("ends " + std::to_string(x.ids.size()) + " (" + x.why + ")");
     call<instances_ended>(x, [x](std::string why) { return instances_ended{x.ids, "terminate: " + why}; });
   }
   void run(const tell_supply& x) {

@@ -220,8 +220,17 @@ private:
           out_.warn(entry->at, path + "." + key, "has no effect: only a provider of type command calls it");
       return;
     }
+    for (const auto& label : entries_of(x->find("labels")))
+      if (label.key.find_first_of(",=") != label.key.npos ||
+          text_of(&label.what).find(',') != std::string::npos)
+        out_.fault(label.at, path + ".labels",
+                   "TROUPE_LABELS, as rack=a3,spot=yes, cannot carry '" + label.key + "'",
+                   "leave , and = out");
     for (const char* key : {"list", "launch", "terminate"}) {
       const auto* words = x->find(key);
+      if (words && words->is(kind::list) && !words->items.empty() && text_of(&words->items.front()).empty())
+        out_.fault(words->at, path + "." + key, "the first word names the program, and is empty",
+                   std::string("write ") + key + ": [PROGRAM, ARGUMENT...]");
       if (!words || (words->is(kind::list) && words->items.empty()))
         out_.fault(x->at, path, std::string("the command '") + key + "' is missing",
                    std::string("add ") + key + ": [PROGRAM, ARGUMENT...]");
@@ -271,7 +280,7 @@ private:
       else if (workspace == "*")
         out_.fault(one.find("workspace")->at, where + ".workspace", "'*' stands for users only",
                    "name a workspace, or write user: \"*\"");
-      else if (!seen.insert({user, case_folded(workspace)}).second)
+      else if (!seen.insert({case_folded(user), case_folded(workspace)}).second)
         out_.fault(one.at, where, "a second quota of '" + user + workspace + "'", "leave one of the two");
     }
   }

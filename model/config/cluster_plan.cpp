@@ -17,13 +17,42 @@ const value& part(const value& x, const std::string& key) {
   return it == x.end() ? none : *it;
 }
 
-std::string shown(const value& x) {
-  auto text = x.is_string() ? x.get<std::string>() : x.is_null() ? std::string("none") : x.dump();
+std::string whole(const value& x) {
+  return x.is_string() ? x.get<std::string>() : x.is_null() ? std::string("none") : x.dump();
+}
+
+std::string cut(std::string text) {
   if (text.size() > 60) {
     text.resize(57);
     text += "...";
   }
   return text;
+}
+
+std::string shown(const value& x) { return cut(whole(x)); }
+
+/// Both values, from a little before the first place where they differ.
+std::string shown_change(const value& live, const value& wanted) {
+  const auto before = whole(live), after = whole(wanted);
+  auto from = static_cast<std::size_t>(
+    std::mismatch(before.begin(), before.end(), after.begin(), after.end()).first - before.begin());
+  from = from > 40 ? from - 20 : 0;
+  while (from > 0 && (static_cast<unsigned char>(before[from]) & 0xC0) == 0x80)
+    --from; // not in the middle of a character
+  const auto part = [&](const std::string& text) { return cut(from > 0 ? "..." + text.substr(from) : text); };
+  return part(before) + " -> " + part(after);
+}
+
+bool has_maps(const value& list) {
+  return list.is_array() &&
+         std::all_of(list.begin(), list.end(), [](const value& x) { return x.is_object(); });
+}
+
+/// The keys of a map of such a list that are given.
+std::string given(value map) {
+  for (auto it = map.begin(); it != map.end();)
+    it = it->is_null() ? map.erase(it) : std::next(it);
+  return map.dump();
 }
 
 /// A map by name of a list of things with names.
@@ -64,9 +93,11 @@ public:
       return;
     const bool moves = at.starts_with("nodes.") && at.ends_with(".pool");
     const auto note = moves ? std::string("its agent moves once nothing is held on it") : changes_are;
+    if (has_maps(live) && has_maps(wanted) && items(at, live, wanted))
+      return;
     if (!live.is_object() || !wanted.is_object())
       return say(note.starts_with("needs") ? '!' : '~', at,
-                 shown(live) + " -> " + shown(wanted) + (note.empty() ? "" : "   " + note));
+                 shown_change(live, wanted) + (note.empty() ? "" : "   " + note));
     std::set<std::string> keys;
     for (const auto* x : {&live, &wanted})
       for (const auto& [key, one] : x->items())
@@ -74,6 +105,22 @@ public:
           keys.insert(key);
     for (const auto& key : keys)
       fields(at + "." + key, part(live, key), part(wanted, key), changes_are);
+  }
+
+  /// Tells of each map that only one of these lists has. False where there is none, as only their order
+  /// differs.
+  bool items(const std::string& at, const value& live, const value& wanted) {
+    const auto has = [](const value& list, const value& one) {
+      return std::find(list.begin(), list.end(), one) != list.end();
+    };
+    bool any = false;
+    for (const auto& one : live)
+      if (!has(wanted, one) && (any = true))
+        say('-', at, given(one));
+    for (const auto& one : wanted)
+      if (!has(live, one) && (any = true))
+        say('+', at, given(one));
+    return any;
   }
 
   void say(char sign, std::string what, std::string text = {}) {

@@ -76,6 +76,14 @@ bool same_label_is_a_name(const node& x) {
   return !label || !label->is(kind::string) || !label->text.empty();
 }
 
+/// An agent carries one value of a label, so that none could be right where none is accepted.
+bool labels_name_values(const node& x) {
+  const auto* labels = x.find("labels");
+  return !labels || !labels->is(kind::map) ||
+         std::none_of(labels->entries.begin(), labels->entries.end(),
+                      [](const auto& e) { return e.what.is(kind::list) && e.what.items.empty(); });
+}
+
 shape_ref constraints(schema_table& t) {
   auto* values = either(t, {text(t), list_of(t, text(t))});
   auto& s = t.make("constraints");
@@ -94,6 +102,12 @@ shape_ref constraints(schema_table& t) {
               need::always,
               {},
               "write it as 40 GiB"},
+             {"each of the labels must have an accepted value",
+              labels_name_values,
+              "labels",
+              need::always,
+              {},
+              "name one, or leave the label out"},
              {"same_label must name a label",
               same_label_is_a_name,
               "same_label",

@@ -33,8 +33,9 @@ std::string ordinal(const value& position) {
   const auto n = position.is_number_integer() ? position.get<std::int64_t>() : 0;
   if (n < 1)
     return {};
-  return n == 1 ? ", next in line"
-                : ", " + (n <= 5 ? std::string(words[n - 1]) : std::to_string(n) + "th") + " in line";
+  const auto last = n / 10 % 10 == 1 ? 0 : n % 10;
+  const char* ending = last == 1 ? "st" : last == 2 ? "nd" : last == 3 ? "rd" : "th";
+  return ", " + (n <= 5 ? std::string(words[n - 1]) : std::to_string(n) + ending) + " in line";
 }
 
 /// "trial 31 of experiment 7 (ada) waits 4 min in pool gpu, second in line: ..."

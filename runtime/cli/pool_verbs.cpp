@@ -83,8 +83,11 @@ int pool_describe(session& s, const arguments& given) {
   if (options.format != output_format::table || options.quiet || !options.columns.empty())
     return exit_done;
   if (const auto& provider = part(got->body, "provider"); provider.is_object()) {
-    s.io.out << "\nprovider " << provider.value("type", "") << ": " << provider.value("instances", 0)
-             << " instances, of which " << provider.value("starting", 0) << " start\n";
+    const auto count = provider.value("instances", 0), starting = provider.value("starting", 0);
+    s.io.out << "\nprovider "
+             << (part(provider, "type").is_string() ? provider.value("type", "") : "that was taken out")
+             << ": " << count << (count == 1 ? " instance, of which " : " instances, of which ") << starting
+             << (starting == 1 ? " starts\n" : " start\n");
     if (const auto& failure = part(provider, "error"); failure.is_string())
       s.io.out << "  failed: " << failure.get<std::string>() << "\n";
     for (const auto& fault : part(provider, "faults"))

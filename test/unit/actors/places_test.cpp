@@ -570,7 +570,10 @@ TEST(PoolBindings, OfTheFileAndOfTheApiAddUp) {
   ASSERT_EQ(w.make_workspace("speech"), "id 3");
   house_rules rules;
   const auto pool = [](value names) { return value{{"workspaces", std::move(names)}}; };
-  const value cluster{{"pools",
+  std::map<user_id, user_changed> users;
+  users[{3}].name = "Ada";
+  const value cluster{{"users", {{{"name", "eve"}}}},
+                      {"pools",
                        {{"all", value::object()},
                         {"gpu", pool(value::array({"vision", "nobody"}))},
                         {"empty", pool(value::array())},
@@ -578,6 +581,9 @@ TEST(PoolBindings, OfTheFileAndOfTheApiAddUp) {
                          {{"quotas",
                            {{{"user", "ada"}, {"workspace", nullptr}, {"max_slots", 1}},
                             {{"user", nullptr}, {"workspace", "Vision"}, {"max_slots", 1}},
+                            {{"user", "*"}, {"workspace", nullptr}, {"max_slots", 1}},
+                            {{"user", "Eve"}, {"workspace", nullptr}, {"max_slots", 1}},
+                            {{"user", "bob"}, {"workspace", nullptr}, {"max_slots", 1}},
                             {{"user", nullptr}, {"workspace", "Nobody"}, {"max_slots", 1}}}}}},
                         {"later", pool(value::array({"nobody"}))}}}};
   const auto who = [&](const std::string& name) {
@@ -591,14 +597,17 @@ TEST(PoolBindings, OfTheFileAndOfTheApiAddUp) {
   EXPECT_EQ(who("empty"), "123") << "no names, no binding";
   EXPECT_EQ(who("gpu"), "2");
   EXPECT_EQ(who("later"), "") << "a pool whose workspaces are not there yet is nobody's";
-  EXPECT_EQ(
-    unknown_workspaces(cluster, w.where),
-    (std::vector<std::string>{"pools.gpu.workspaces: there is no workspace 'nobody' yet; it may use the "
-                              "pool once somebody makes it",
-                              "pools.later.workspaces: there is no workspace 'nobody' yet; it may use the "
-                              "pool once somebody makes it",
-                              "pools.limited.quotas: there is no workspace 'Nobody' yet; its quota limits "
-                              "nobody until somebody makes it"}));
+  EXPECT_EQ(unknown_names(cluster, w.where, users),
+            (std::vector<std::string>{
+              "pools.gpu.workspaces: there is no workspace 'nobody' yet; it may use the "
+              "pool once somebody makes it",
+              "pools.later.workspaces: there is no workspace 'nobody' yet; it may use the "
+              "pool once somebody makes it",
+              "pools.limited.quotas: there is no user 'bob' yet; its quota limits nobody until "
+              "somebody makes it",
+              "pools.limited.quotas: there is no workspace 'Nobody' yet; its quota limits "
+              "nobody until somebody makes it"}));
+  users[{7}].name = "Bob";
   for (const char* bound : {"gpu", "all"})
     ASSERT_TRUE(rules.bind(pool_bind{bound, {{3}}}, "ada", time_point{1s}));
   EXPECT_EQ(who("gpu"), "23");
@@ -608,7 +617,7 @@ TEST(PoolBindings, OfTheFileAndOfTheApiAddUp) {
   EXPECT_EQ(who("all"), "123") << "a deleted workspace binds no pool";
   ASSERT_EQ(w.make_workspace("nobody"), "id 4");
   EXPECT_TRUE(may_use(rules, w.where, cluster, "later", {4}));
-  EXPECT_TRUE(unknown_workspaces(cluster, w.where).empty());
+  EXPECT_TRUE(unknown_names(cluster, w.where, users).empty());
 }
 
 } // namespace

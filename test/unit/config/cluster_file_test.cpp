@@ -245,6 +245,8 @@ TEST(ClusterFile, RefusesWhatAPoolCannotBe) {
      "pools.a.quotas[0]: a quota is of a user or of a workspace"},
     {"quotas: [{user: x, max_slots: 1}, {user: x, max_slots: 2}]",
      "pools.a.quotas[1]: a second quota of 'x'"},
+    {"quotas: [{user: x, max_slots: 1}, {user: X, max_slots: 2}]",
+     "pools.a.quotas[1]: a second quota of 'X'"},
     {"quotas: [{workspace: x, max_slots: 1}, {workspace: X, max_slots: 2}]",
      "pools.a.quotas[1]: a second quota of 'X'"},
     {"quotas: [{user: x, max_slots: -1}]", "pools.a.quotas[0].max_slots: must be at least 0"},
@@ -263,6 +265,14 @@ TEST(ClusterFile, RefusesWhatAPoolCannotBe) {
      "pools.a.provider: the key 'instance_slots' is missing"},
     {"provider: {type: command, instance_slots: 1, list: [l], terminate: [t]}",
      "pools.a.provider: the command 'launch' is missing"},
+    {"provider: {type: command, instance_slots: 1, list: [''], launch: [l], terminate: [t]}",
+     "pools.a.provider.list: the first word names the program, and is empty"},
+    {"provider: {type: command, instance_slots: 1, list: [l], launch: [l], terminate: [t], labels: {'ra,ck': "
+     "a}}",
+     "pools.a.provider.labels: TROUPE_LABELS, as rack=a3,spot=yes, cannot carry 'ra,ck'"},
+    {"provider: {type: command, instance_slots: 1, list: [l], launch: [l], terminate: [t], labels: {rack: "
+     "'a,b'}}",
+     "pools.a.provider.labels: TROUPE_LABELS, as rack=a3,spot=yes, cannot carry 'rack'"},
     {"provider: {type: local, max_idle_agent_period: soon}", "max_idle_agent_period: expected a duration"},
     {"provider: {type: local, colour: red}", "unknown key 'colour'"},
   };
@@ -573,6 +583,26 @@ TEST(ClusterPlan, NamesWhatChanges) {
                          "  + nodes.n2               2 slots   starts an agent here\n");
   EXPECT_EQ(plan.counted(), 5);
   EXPECT_EQ(plan_cluster(a, b, {{"users", {"bob"}}}, true).counted(), 6);
+}
+
+TEST(ClusterPlan, ShowsWhatDiffersInListsAndLongTexts) {
+  const std::string ada = "{user: ada, max_slots: 3}", bob = "{user: bob, max_slots: 1}",
+                    more = "{user: bob, max_slots: 2}";
+  const std::string long_text(70, 'x');
+  const std::array<std::string, 3> rows[] = {
+    {"quotas: [" + ada + ", " + bob + "]", "quotas: [" + ada + ", " + more + "]",
+     "  - pools.a.quotas  {\"max_slots\":1,\"user\":\"bob\"}\n"
+     "  + pools.a.quotas  {\"max_slots\":2,\"user\":\"bob\"}\n"},
+    {"quotas: [" + ada + "]", "{}", "  - pools.a.quotas  {\"max_slots\":3,\"user\":\"ada\"}\n"},
+    {"startup_hook: " + long_text + "a b", "startup_hook: " + long_text + "c",
+     "  ~ pools.a.startup_hook  ..." + std::string(20, 'x') + "a b -> ..." + std::string(20, 'x') + "c\n"},
+  };
+  for (const auto& [before, after, plan] : rows) {
+    const auto of = [](const std::string& keys) {
+      return load("troupe: 1\npools:\n  a: {" + (keys == "{}" ? "" : keys) + "}\n").config;
+    };
+    EXPECT_EQ(plan_cluster(of(before), of(after), {}, false).text(), plan);
+  }
 }
 
 } // namespace

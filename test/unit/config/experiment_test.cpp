@@ -61,6 +61,8 @@ TEST(Resources, RefuseWhatNoPoolCouldMeet) {
     {"{constraints: {min_memory: -1}}", "resources.constraints"},
     {"{constraints: {min_memory: 0, same_label: null}}", ""},
     {"{constraints: {same_label: ''}}", "resources.constraints"},
+    {"{constraints: {labels: {rack: []}}}", "resources.constraints"},
+    {"{constraints: {labels: {rack: [a1]}, not_labels: {rack: []}}}", ""},
     {"{constraints: {agents: [a], not_agents: [b], same_label: rack, prefer_labels: {x: [y, z]}}}", ""},
   };
   for (const auto& c : cases) {

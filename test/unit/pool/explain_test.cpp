@@ -801,6 +801,23 @@ TEST(PoolQuotas, KnowAWorkspaceInAnyCase) {
   }
 }
 
+TEST(PoolQuotas, KnowAUserInAnyCase) {
+  for (const auto scheduler :
+       {scheduler_kind::fifo, scheduler_kind::round_robin, scheduler_kind::priority, scheduler_kind::fair}) {
+    explained_pool p(with([&](pool_settings& s) {
+      s.scheduler = scheduler;
+      s.quotas = {{"*", "", 6}, {"Ada", "", 2}};
+    }));
+    const auto of = [](run_terms& r) { r.job.user = "ada"; };
+    p.up("a", 8).ask(1, 1, 42, of).ask(2, 1, 42, of).ask(3, 1, 42, of);
+    EXPECT_EQ(p.code(2), "running");
+    EXPECT_EQ(p.why(3)["reason"]["text"], "it needs 1 slot, and 0 are left of the quota of user ada");
+    EXPECT_EQ(p.details()["quotas"][1], (value{{"user", "Ada"}, {"maxSlots", 2}, {"used", 2}}));
+    p.tell(slots_released{run(2)});
+    EXPECT_EQ(p.code(3), "running");
+  }
+}
+
 TEST(PoolSettings, AreReadFromACompletedFile) {
   const auto got = pool_settings_of({{"scheduler", "fair"},
                                      {"quotas", {{{"user", "*"}, {"workspace", nullptr}, {"max_slots", 1}}}},

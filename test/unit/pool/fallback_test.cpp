@@ -55,6 +55,24 @@ TEST_F(Fallback, WhoWaitedLongEnoughIsToldOnceWhereItMayAsk) {
   EXPECT_EQ(machine.deadline(), std::nullopt);
 }
 
+TEST_F(Fallback, IsPartOfTheExplanation) {
+  begin({{"fallback", {"b", "c"}}, {"fallback_after", "10s"}});
+  static_cast<void>(tell(agent_up{"a1", 1}));
+  static_cast<void>(tell(request(1, 1)));
+  static_cast<void>(tell(request(2, 1)));
+  const auto shown = [this](double left) {
+    const auto said = machine.explain(run(2), {{run(1), left, "progress", {}}}, now);
+    return said["reason"]["text"].get<std::string>() +
+           (said["estimate"].is_null() ? "" : ", with an estimate");
+  };
+  const std::string busy = "0 of its 1 slots are free";
+  EXPECT_EQ(shown(5), busy + "; in 10 s it asks the pools b, c too, with an estimate")
+    << "the slot is free before";
+  EXPECT_EQ(shown(60), busy + "; in 10 s it asks the pools b, c too");
+  EXPECT_EQ(wait(10s), "fall_back(2.1 b c)");
+  EXPECT_EQ(shown(5), busy + "; it asks the pools b, c too");
+}
+
 TEST_F(Fallback, WhatThePoolCouldNeverHoldMayAskOthersToo) {
   begin({{"fallback", {"b"}}, {"fallback_after", "0s"}});
   EXPECT_EQ(tell(agent_up{"a1", 1}), "");

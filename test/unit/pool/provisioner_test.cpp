@@ -387,9 +387,17 @@ TEST_F(Provision, WhatDoesNotEndCountsAmongThoseThatThereMayBe) {
   EXPECT_EQ(tell(list({"i1"}), 0s), "");
   EXPECT_EQ(tell(time_passed{}, 20min), "ended i1 | end i1 (never came)");
   EXPECT_EQ(tell(instances_ended{{"i1"}, "no answer"}, 20min), "");
-  EXPECT_EQ(tell(list({"i1"}), 21min), " | end i1 (ordered before)")
-    << "a second one would be above the limit";
-  EXPECT_EQ(tell(instances_ended{{"i1"}, ""}, 21min), "ordered 1 | launch 1:1") << "it ends";
+  EXPECT_EQ(tell(list({"i1"}), 20min + 4s), "") << "a second one would be above the limit";
+  auto at =
+    20min + 5s; // the order is repeated after 5 s, and later ones after pauses that double up to 5 minutes
+  for (const auto pause : {10s, 20s, 40s, 80s, 160s, 300s, 300s}) {
+    EXPECT_EQ(tell(list({"i1"}), at), " | end i1 (ordered before)") << at.count();
+    EXPECT_EQ(tell(instances_ended{{"i1"}, "no answer"}, at), "");
+    EXPECT_EQ(tell(list({"i1"}), at + pause - 1s), "");
+    at += pause;
+  }
+  EXPECT_EQ(tell(list({"i1"}), at), " | end i1 (ordered before)");
+  EXPECT_EQ(tell(instances_ended{{"i1"}, ""}, at), "ordered 1 | launch 1:1") << "it ends";
 }
 
 TEST_F(Provision, EndsWhatNobodyKnowsByItsTag) {
