@@ -25,7 +25,11 @@ caf::result<command_result> cluster_creation::obey(client_command& x) {
 caf::result<command_result> cluster_creation::on(const std::string& user,
                                                  const commands::experiment_validate& x) {
   auto checked = accepted(x, user);
-  return checked ? answered() : refused(checked.error());
+  if (!checked)
+    return refused(checked.error());
+  // Whether the secret of a parent would take its place, only a creation knows.
+  const auto fine = check_no_mask(checked->config.settings, x.config, x.config_name);
+  return fine ? answered() : answered({{"masked", fine.error().what}});
 }
 
 /// Checks the submission of a creation, or of a command that only validates, and completes its configuration.
@@ -83,9 +87,8 @@ result<cluster_creation::placed_config> cluster_creation::accepted(const Submiss
                                         config::secret_mask + "'"};
       }
     }
-  // A command that only checks a configuration has no parent, whose secrets a mask may stand for.
   if constexpr (requires { x.parent.value; })
-    if (auto fine = config::check_no_mask(settings); !fine)
+    if (auto fine = check_no_mask(settings, x.config, x.config_name); !fine)
       return fine.error();
   if (auto fine = check_constraints(settings, machine_.rules.constraints_of(workspace)); !fine)
     return fine.error();

@@ -980,6 +980,19 @@ TEST_F(Removals, ACheckpointThatGoesWhileFilesAreStoredIsNoSource) {
   EXPECT_FALSE(stored->reads()->experiment({2}));
 }
 
+TEST_F(ClusterActor, ACheckOfAConfigurationTellsOfItsMasks) {
+  auto wanted = search("k");
+  wanted["config"]["data"] = {{"secrets", {{"key", "********"}}}};
+  const auto checked = order("experiment.validate", {{"config", wanted["config"]}});
+  ASSERT_TRUE(checked) << checked.error().what;
+  const auto made = order("experiment.create", wanted);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(checked->value("masked", ""), made.error().what);
+  EXPECT_THAT(made.error().what, testing::HasSubstr("data.secrets.key: '********' stands for a secret"));
+  wanted["config"]["data"]["secrets"]["key"] = "open sesame";
+  EXPECT_EQ(*order("experiment.validate", {{"config", wanted["config"]}}), value::object());
+}
+
 TEST_F(ClusterActor, OrdersAboutWhatIsNotThereSaySo) {
   for (const char* name : {"experiment.pause", "experiment.kill", "trial.kill"}) {
     const auto no = order(name, {{"id", 7}});

@@ -272,6 +272,20 @@ TEST(Access, TasksCommandsCarryTheCallersAllocation) {
   }
 }
 
+TEST(Access, ACheckOfAConfigurationRefusesAMaskThatNoParentMayStandFor) {
+  table t;
+  t.cluster.answers["experiment.validate"] = [](const fake_gate::heard&) {
+    return value{{"masked", "x.yaml:3: a secret"}};
+  };
+  const auto check = [&](const char* body) {
+    return t.ask("POST", "/api/v1/experiments", t.user("admin"), body);
+  };
+  const auto no = check(R"({"config":"name: x","validateOnly":true})");
+  EXPECT_EQ(no.status, 400u);
+  EXPECT_NE(no.body.find("x.yaml:3: a secret"), std::string::npos) << no.body;
+  EXPECT_EQ(check(R"({"config":"name: x","validateOnly":true,"parentId":7})").status, 200u);
+}
+
 TEST(Access, ACheckpointIsFoundByItsUuidInUpperCase) {
   table t;
   const std::string uuid = "0189c0de-0000-7000-8000-00000000000a",
