@@ -380,22 +380,23 @@ caf::result<command_result> cluster_experiments::hand_on(allocation_id from, OfT
 
 // ---- searches that are driven by a process outside the master
 
-/// The UUIDs of the checkpoints with which the orders begin trials. A checkpoint whose files are deleted is
-/// accepted, as orders may be repeated after its deletion; an unknown one is refused.
-result<std::set<std::string>> cluster_experiments::sources_in(const value& orders) const {
+/// The UUIDs of the checkpoints with which the orders begin trials. Refused are those that can come into no
+/// use; one with which a trial of the experiment has begun is accepted, as orders may be repeated.
+result<std::set<std::string>> cluster_experiments::sources_in(experiment_id id, const value& orders) const {
   std::set<std::string> out;
   const auto actions = orders.value("actions", value());
   if (!actions.is_array())
     return out; // the search refuses such orders itself
+  const auto own = machine_.uses.sources().find(id);
   for (const auto& one : actions) {
-    const auto uuid = one.is_object() ? one.value("source_checkpoint", value()) : value();
-    if (!uuid.is_string() || uuid.get_ref<const std::string&>().empty())
+    const auto given = one.is_object() ? one.value("source_checkpoint", value()) : value();
+    const auto uuid = given.is_string() ? given.get<std::string>() : std::string();
+    if (uuid.empty() || (own != machine_.uses.sources().end() && own->second.contains(uuid)))
       continue;
-    const auto row = peers_.reads->checkpoint(uuid.get<std::string>());
-    if (const auto why = row ? machine_.uses.unusable(*row, machine_.ids) : "not found";
-        !why.empty() && !(row && row->state == checkpoint_state::deleted))
-      return error{errc::invalid, "source_checkpoint: checkpoint '" + uuid.get<std::string>() + "' " + why};
-    out.insert(uuid.get<std::string>());
+    const auto row = peers_.reads->checkpoint(uuid);
+    if (const auto why = row ? machine_.uses.unusable(*row, machine_.ids) : "not found"; !why.empty())
+      return error{errc::invalid, "source_checkpoint: checkpoint '" + uuid + "' " + why};
+    out.insert(uuid);
   }
   return out;
 }
@@ -405,7 +406,7 @@ caf::result<command_result> cluster_experiments::on(const std::string&, commands
   auto it = experiments_.find(id);
   if (it == experiments_.end())
     return has_ended(id);
-  const auto sources = sources_in(x.orders);
+  const auto sources = sources_in(id, x.orders);
   if (!sources)
     return refused(sources.error());
   if (!sources->empty()) // before the search takes the orders, so that no checkpoint is deleted meanwhile

@@ -83,7 +83,7 @@ private:
   template <class OfTask>
   caf::result<command_result> hand_on(allocation_id from, OfTask x);
 
-  result<std::set<std::string>> sources_in(const value& orders) const;
+  result<std::set<std::string>> sources_in(experiment_id id, const value& orders) const;
   void abandon_tasks(experiment_id id);
   sandbox_defaults sandbox_defaults_of(const experiment_settings& settings, const std::string& pool) const;
   template <class Event>

@@ -945,6 +945,30 @@ TEST_F(Removals, ASweepDeletesNothingThatHasComeIntoUseSinceItsPlan) {
   EXPECT_EQ(states(), std::pair(checkpoint_state::deleted, checkpoint_state::deleted));
 }
 
+TEST_F(Removals, ACustomSearchBeginsNoTrialWithACheckpointThatGoes) {
+  ended_with_a_model(2);
+  auto custom = search("custom");
+  custom["config"]["searcher"]["name"] = "custom";
+  ASSERT_TRUE(order("experiment.create", custom));
+  const auto begin = [&](const std::string& key, int n) {
+    value create = {{"create", key}, {"hparams", value::object()}, {"source_checkpoint", uuid_of(n)}};
+    const auto got =
+      order("search.order", {{"id", 2}, {"orders", {{"actions", value::array({std::move(create)})}}}});
+    return got ? std::string() : got.error().what;
+  };
+  const auto tell_gone = [&](int n) {
+    const value told = {{"uuid", uuid_of(n)}, {"files", value::object()}};
+    return order("checkpoint.patch", {{"checkpoints", value::array({told})}});
+  };
+  EXPECT_EQ(begin("a", 0), "");
+  EXPECT_FALSE(order("checkpoint.remove", {{"uuids", value::array({uuid_of(0)})}})) << "it is in use";
+  ASSERT_TRUE(tell_gone(0));
+  EXPECT_EQ(begin("a", 0), "") << "orders may be repeated";
+  ASSERT_TRUE(tell_gone(1));
+  EXPECT_EQ(begin("b", 1), "source_checkpoint: checkpoint '" + uuid_of(1) + "' is deleted");
+  EXPECT_EQ(begin("b", 7), "source_checkpoint: checkpoint '" + uuid_of(7) + "' not found");
+}
+
 TEST_F(Removals, ACheckpointIsInUseBeforeTheExperimentThatBeginsWithItIsStored) {
   ended_with_a_model(1);
   late = true;
