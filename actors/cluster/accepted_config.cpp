@@ -118,6 +118,17 @@ result<void> finish(value& settings, const std::string& checkpoint_dir) {
 
 } // namespace
 
+result<void> check_no_mask(const value& settings, const value& text, const std::string& file) {
+  const auto fine = config::check_no_mask(settings);
+  if (fine)
+    return fine;
+  const auto& fault = fine.error().what;
+  const auto source = text.is_string() ? text.get<std::string>() : to_json(text);
+  const auto document = config::read_document(source, file);
+  const bool is_own = config::part_at(document.root, fault.substr(0, fault.find(": "))) != nullptr;
+  return is_own ? error{errc::invalid, placed(fault, document.root, file, source)} : fine;
+}
+
 result<value> continued_config(const value& before, const value& text, const std::string& checkpoint_dir,
                                const value& invariant) {
   constexpr auto file = "override config";

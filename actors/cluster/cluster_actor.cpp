@@ -186,16 +186,14 @@ private:
                               [this](const experiment_row& row) { return pool_name_of(who(), row); }});
     deletions_.emplace(
       self_, setup_, peers_, *machine_,
-      cluster_deletions::needs{
-        take_facts, live,
-        [this]() -> const std::map<experiment_id, std::set<std::string>>& { return experiments_->sources(); },
-        [this](const std::string& uuid, commands::file_sizes files, const std::string& by,
-               cluster_trials::change_done done) {
-          trials_->change_files(uuid, {std::move(files), by, true, std::move(done)});
-        },
-        [this](experiment_id id, std::function<void()> then) {
-          webhooks_->tell_receivers(id, std::move(then));
-        }});
+      cluster_deletions::needs{take_facts, live,
+                               [this](const std::string& uuid, commands::file_sizes files,
+                                      const std::string& by, cluster_trials::change_done done) {
+                                 trials_->change_files(uuid, {std::move(files), by, true, std::move(done)});
+                               },
+                               [this](experiment_id id, std::function<void()> then) {
+                                 webhooks_->tell_receivers(id, std::move(then));
+                               }});
     unmanaged_.emplace(
       self_, peers_, *machine_,
       cluster_unmanaged::needs{[this](experiment_id id) { deletions_->tell_of_unmanaged(id); },
@@ -211,7 +209,7 @@ private:
                                                                                    : it->second;
                                             },
                                             live, [this](task_id id) { return tasks_->actor_of(id); }});
-    trials_.emplace(self_, peers_, machine_->books, cluster_trials::needs{live});
+    trials_.emplace(self_, peers_, *machine_, cluster_trials::needs{live});
     experiments_.emplace(self_, setup_, peers_, *machine_,
                          cluster_experiments::needs{take_facts, tell, release, *members_, *tasks_,
                                                     *unmanaged_, *webhooks_, *deletions_});

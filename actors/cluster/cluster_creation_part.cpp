@@ -5,6 +5,7 @@
 #include "actors/cluster/cluster_unmanaged_part.hpp"
 #include "actors/cluster/continuation.hpp"
 #include "actors/cluster/warm_start.hpp"
+#include "actors/retention/held_checkpoints.hpp"
 #include "actors/shells/durable.hpp"
 #include "actors/shells/obey.hpp"
 #include "model/chosen_name.hpp"
@@ -24,7 +25,11 @@ caf::result<command_result> cluster_creation::obey(client_command& x) {
 caf::result<command_result> cluster_creation::on(const std::string& user,
                                                  const commands::experiment_validate& x) {
   auto checked = accepted(x, user);
-  return checked ? answered() : refused(checked.error());
+  if (!checked)
+    return refused(checked.error());
+  // Whether the secret of a parent would take its place, only a creation knows.
+  const auto fine = check_no_mask(checked->config.settings, x.config, x.config_name);
+  return fine ? answered() : answered({{"masked", fine.error().what}});
 }
 
 /// Checks the submission of a creation, or of a command that only validates, and completes its configuration.
@@ -82,9 +87,8 @@ result<cluster_creation::placed_config> cluster_creation::accepted(const Submiss
                                         config::secret_mask + "'"};
       }
     }
-  // A command that only checks a configuration has no parent, whose secrets a mask may stand for.
   if constexpr (requires { x.parent.value; })
-    if (auto fine = config::check_no_mask(settings); !fine)
+    if (auto fine = check_no_mask(settings, x.config, x.config_name); !fine)
       return fine.error();
   if (auto fine = check_constraints(settings, machine_.rules.constraints_of(workspace)); !fine)
     return fine.error();
@@ -92,9 +96,16 @@ result<cluster_creation::placed_config> cluster_creation::accepted(const Submiss
       pool && !may_use(machine_.rules, machine_.where, machine_.who.configuration(), *pool, workspace))
     return error{errc::invalid,
                  "resource pool '" + *pool + "' is not available in workspace '" + place.name + "'"};
-  if (auto fine = resolve_source(*peers_.reads, settings); !fine)
+  if (auto fine = with_source(settings); !fine)
     return fine.error();
   return placed_config{std::move(*checked), *project};
+}
+
+/// resolve_source, with what is being removed now.
+result<void> cluster_creation::with_source(value& settings) const {
+  return resolve_source(
+    *peers_.reads, [this](const checkpoint_row& row) { return machine_.uses.unusable(row, machine_.ids); },
+    settings);
 }
 
 caf::result<command_result> cluster_creation::on(const std::string& user, commands::experiment_create x) {
@@ -135,15 +146,24 @@ caf::result<command_result> cluster_creation::on(const std::string& user, comman
 }
 
 void cluster_creation::record(experiment_created wanted, bool activate, promise to) {
+  // The checkpoint may have gone while the files were stored.
+  if (auto fine = with_source(wanted.config); !fine) {
+    to.deliver(refused(fine.error()));
+    return;
+  }
   auto made = machine_.create(wanted);
   if (made.facts.empty()) { // a repeat of a key gets the same answer
     to.deliver(answered({{"id", made.id.value}}));
     return;
   }
   const auto submitted = std::get<experiment_created>(made.facts.front()).at;
+  if (!wanted
+         .unmanaged) // from now on, so that the checkpoint is not removed before the experiment is durable
+    machine_.uses.begin_with(made.id, source_in(wanted.config));
   with_.take(std::move(made.facts), [this, to, id = made.id, activate, submitted,
                                      wanted = std::move(wanted)](const caf::error& why) mutable {
     if (why) {
+      machine_.uses.forget(id);
       to.deliver(refused(from_caf(why)));
       return;
     }

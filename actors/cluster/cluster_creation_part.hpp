@@ -44,6 +44,7 @@ private:
 
   template <class Submission>
   result<placed_config> accepted(const Submission& x, const std::string& user) const;
+  result<void> with_source(value& settings) const;
   void record(experiment_created wanted, bool activate, promise to);
 
   actor_base<cluster_actor>* self_;

@@ -46,12 +46,15 @@ void cluster_deletions::begin() {
 void cluster_deletions::go_on_with(const checkpoint_files_removed& order) {
   stored_erased seen;
   seen.tasks = {order.id};
+  std::vector<std::string> going;
   for (const auto& uuid : order.checkpoints)
-    if (const auto row = peers_.reads->checkpoint(uuid); row && row->state != checkpoint_state::deleted &&
-                                                         !machine_.books.is_registered(uuid) &&
-                                                         !beginner_with(uuid))
+    if (const auto row = peers_.reads->checkpoint(uuid);
+        row && row->state != checkpoint_state::deleted && !machine_.uses.in_use(uuid, machine_.books)) {
       seen.left[uuid] = left_by(order.globs, row->saved.files);
-  carry_out(seen, order.by, [](command_result&) {});
+      going.push_back(uuid);
+    }
+  carry_out(seen, order.by,
+            [this, removal = begin_removal(going)](command_result&) { machine_.uses.end_removal(removal); });
 }
 
 void cluster_deletions::tell_of_unmanaged(experiment_id id) {
@@ -189,7 +192,7 @@ std::string cluster_deletions::starts_with_it(const std::string& uuid, experimen
 
 std::pair<experiment_id, std::string> cluster_deletions::beginner_with(experiment_id id,
                                                                        trial_id trial) const {
-  for (const auto& [user, all] : with_.sources())
+  for (const auto& [user, all] : machine_.uses.sources())
     if (user != id)
       for (const auto& uuid : all)
         if (auto row = peers_.reads->checkpoint(uuid);
@@ -198,11 +201,18 @@ std::pair<experiment_id, std::string> cluster_deletions::beginner_with(experimen
   return {};
 }
 
-experiment_id cluster_deletions::beginner_with(const std::string& uuid) const {
-  for (const auto& [user, all] : with_.sources())
-    if (all.contains(uuid))
-      return user;
-  return {};
+result<void> cluster_deletions::check_usable(const std::string& uuid) const {
+  const auto row = peers_.reads->checkpoint(uuid);
+  if (!row)
+    return row.error();
+  const auto why = machine_.uses.unusable(*row, machine_.ids);
+  return why.empty() ? result<void>() : error{errc::conflict, "checkpoint " + uuid + " " + why};
+}
+
+std::string cluster_deletions::begin_removal(const std::vector<std::string>& uuids) {
+  auto removal = "removal " + std::to_string(++removals_);
+  machine_.uses.begin_removal(removal, uuids);
+  return removal;
 }
 
 std::string cluster_deletions::registered_in(experiment_id id, trial_id trial) const {
@@ -344,15 +354,22 @@ caf::result<command_result> cluster_deletions::on(const std::string& user,
     if (auto fine = machine_.books.check_unregistered(x.uuids, x.models, "deleted"); !fine)
       return refused(fine.error());
   for (const auto& uuid : x.uuids)
-    if (const auto beginner = x.refresh ? experiment_id{} : beginner_with(uuid))
+    if (const auto beginner = x.refresh ? experiment_id{} : machine_.uses.beginner_with(uuid))
       return refused({errc::invalid, starts_with_it(uuid, beginner, user)});
   auto to = self_->make_response_promise<command_result>();
+  const change_done done =
+    [this, to,
+     removal = begin_removal(x.refresh ? std::vector<std::string>() : x.uuids)](command_result& answer) {
+      machine_.uses.end_removal(removal);
+      auto last = to;
+      last.deliver(std::move(answer));
+    };
   self_->request(retention_, deletion_timeout, files)
-    .then(
-      [this, to, user](const stored_erased& seen) {
-        carry_out(seen, user, [to](command_result& done) mutable { to.deliver(std::move(done)); });
-      },
-      [to](const caf::error& why) mutable { to.deliver(refused(from_caf(why))); });
+    .then([this, done, user](const stored_erased& seen) { carry_out(seen, user, done); },
+          [done](const caf::error& why) {
+            auto no = refused(from_caf(why));
+            done(no);
+          });
   return to;
 }
 

@@ -19,8 +19,6 @@ public:
   struct needs {
     std::function<void(std::vector<cluster_fact>, done_callback)> take; ///< makes decided facts durable
     std::function<experiment_actor(experiment_id)> experiment;          ///< null where there is no live actor
-    /// UUIDs of the checkpoints with which trials of live experiments begin.
-    std::function<const std::map<experiment_id, std::set<std::string>>&()> sources;
     /// Notes what is left of the files of a checkpoint, and the user who did it.
     std::function<void(const std::string&, commands::file_sizes, const std::string&, change_done)>
       change_files;
@@ -44,6 +42,9 @@ public:
   /// To be called when an unmanaged experiment has ended. Its checkpoints belong to its owner, so none is
   /// deleted.
   void tell_of_unmanaged(experiment_id id);
+  /// Fails where the checkpoint cannot come into use: errc::not_found, or errc::conflict where its files are
+  /// deleted or being deleted.
+  result<void> check_usable(const std::string& uuid) const;
   /// Deletes the experiments of projects that are being deleted; experiments that run are killed first.
   void delete_doomed();
 
@@ -81,11 +82,11 @@ private:
   /// The experiment that begins its trials with a checkpoint of experiment `id` (or only of `trial`), and the
   /// UUID of that checkpoint; 0: no experiment does.
   std::pair<experiment_id, std::string> beginner_with(experiment_id id, trial_id trial = {}) const;
-  /// The experiment that begins its trials with the checkpoint `uuid`; 0: no experiment does.
-  experiment_id beginner_with(const std::string& uuid) const;
   std::string registered_in(experiment_id id, trial_id trial = {}) const;
   result<std::vector<std::string>> checkpoints_of(experiment_id id, trial_id trial) const;
   void go_on_with(const checkpoint_files_removed& order);
+  /// A name for a removal that a user ordered, during which its checkpoints come into no use.
+  std::string begin_removal(const std::vector<std::string>& uuids);
   void carry_out(const stored_erased& seen, const std::string& by, change_done done);
   void note_left(const stored_erased& seen, const std::string& by, change_done done);
 
@@ -96,6 +97,7 @@ private:
   needs with_;
   retention_actor retention_;
   std::vector<doomed> erasing_; ///< experiments and trials that retention deletes now
+  std::uint64_t removals_ = 0;  ///< removals that users have ordered in this life of the master
   bool closing_ = false;
 };
 

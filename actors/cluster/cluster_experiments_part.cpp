@@ -32,12 +32,13 @@ void cluster_experiments::recover(const experiment_row& row) {
   past->again = {row.continued, row.continued_trials, row.resources.empty(),
                  hparams_of_one(row.config, settings->seed)};
   add_trials(*past, *peers_.reads, *settings, self_->now());
-  if (auto sources = sources_of(*peers_.reads, row); sources && !sources->empty())
-    sources_[row.id] = std::move(*sources);
+  if (const auto sources = sources_of(*peers_.reads, row))
+    machine_.uses.begin_with(row.id, *sources);
   start(std::move(*settings), *past, false, row.resources.empty() ? "" : row.resources.front().pool);
 }
 
 void cluster_experiments::set_aside(experiment_id id, const std::string& why, int tries) {
+  machine_.uses.forget(id);
   auto next = peers_.reads->next_of(entity(id));
   append_facts last{
     entity(id), next ? *next : 0, {encode(experiment_changed{self_->now(), experiment_state::error, why})}};
@@ -80,7 +81,6 @@ void cluster_experiments::start(experiment_settings settings, const experiment_p
   settings.job.workspace = machine_.where.workspace_of(id); // may be another one than the text names
   add_defaults(settings.launch.sandbox, sandbox_defaults_of(settings, pool));
   const auto log_policies = settings.launch.config.get().value("log_policies", value());
-  const auto source = settings.source_checkpoint;
   with_.tell_members(experiment_entered{id, settings.launch.config, pool});
   auto experiment = spawn_experiment(self_->system(), {std::move(settings), paused},
                                      {cluster_actor{self_},
@@ -90,8 +90,6 @@ void cluster_experiments::start(experiment_settings settings, const experiment_p
                                       setup_.tokens},
                                      past);
   experiments_[id] = experiment;
-  if (!source.empty())
-    sources_[id].insert(source);
   if (setup_.lines)
     setup_.lines->watch(id, log_policies);
   by_address_[experiment.address()] = id;
@@ -113,7 +111,7 @@ void cluster_experiments::forget(experiment_id id) {
   if (auto it = experiments_.find(id); it != experiments_.end()) {
     by_address_.erase(it->second.address());
     experiments_.erase(it);
-    sources_.erase(id);
+    machine_.uses.forget(id);
     if (setup_.lines)
       setup_.lines->forget(id);
     with_.tell_members(experiment_gone{id});
@@ -214,16 +212,28 @@ caf::result<command_result> cluster_experiments::on(const std::string& user,
            std::find(wanted->trials.begin(), wanted->trials.end(), one.id) != wanted->trials.end();
   });
   auto config = wanted->config.is_object() ? wanted->config : row->config.get();
+  const auto unusable = [this](const checkpoint_row& one) {
+    return machine_.uses.unusable(one, machine_.ids);
+  };
   if (anew || starts_elsewhere(row->config.get(), config))
-    if (auto fine = resolve_source(*peers_.reads, config); !fine)
+    if (auto fine = resolve_source(*peers_.reads, unusable, config); !fine)
       return refused(fine.error());
+  for (const auto& trial : *trials)
+    if (std::find(wanted->trials.begin(), wanted->trials.end(), trial.id) != wanted->trials.end())
+      if (const auto newest = peers_.reads->checkpoint(trial.latest_checkpoint);
+          newest && newest->state == checkpoint_state::completed)
+        if (const auto why = unusable(*newest); !why.empty())
+          return refused({errc::conflict, "checkpoint " + newest->saved.uuid + ", with which trial " +
+                                            to_string(trial.id) + " would continue, " + why});
   if (wanted->config.is_object())
     wanted->config = std::move(config);
   wanted->by = user;
   const auto again = *wanted;
+  const auto sources = source_in(again.config.is_object() ? again.config : row->config.get());
   auto facts = machine_.ids.go_on(std::move(*wanted), row->continued);
   if (facts.empty())
     return refused({errc::conflict, "experiment " + to_string(x.id) + " is being continued or deleted"});
+  machine_.uses.begin_with(x.id, sources);
   machine_.pass_on(facts);
   const auto add = [&facts](auto more) {
     for (auto& one : more)
@@ -237,6 +247,7 @@ caf::result<command_result> cluster_experiments::on(const std::string& user,
   auto promise = self_->make_response_promise<command_result>();
   with_.take(std::move(facts), [this, promise, id = x.id](const caf::error& why) mutable {
     if (why) {
+      machine_.uses.forget(id);
       promise.deliver(refused(from_caf(why)));
       return;
     }
@@ -369,21 +380,23 @@ caf::result<command_result> cluster_experiments::hand_on(allocation_id from, OfT
 
 // ---- searches that are driven by a process outside the master
 
-/// The UUIDs of the checkpoints with which the orders begin trials. A checkpoint whose files are deleted is
-/// accepted, as orders may be repeated after its deletion; an unknown one is refused.
-result<std::set<std::string>> cluster_experiments::sources_in(const value& orders) const {
+/// The UUIDs of the checkpoints with which the orders begin trials. Refused are those that can come into no
+/// use; one with which a trial of the experiment has begun is accepted, as orders may be repeated.
+result<std::set<std::string>> cluster_experiments::sources_in(experiment_id id, const value& orders) const {
   std::set<std::string> out;
   const auto actions = orders.value("actions", value());
   if (!actions.is_array())
     return out; // the search refuses such orders itself
+  const auto own = machine_.uses.sources().find(id);
   for (const auto& one : actions) {
-    const auto uuid = one.is_object() ? one.value("source_checkpoint", value()) : value();
-    if (!uuid.is_string() || uuid.get_ref<const std::string&>().empty())
+    const auto given = one.is_object() ? one.value("source_checkpoint", value()) : value();
+    const auto uuid = given.is_string() ? given.get<std::string>() : std::string();
+    if (uuid.empty() || (own != machine_.uses.sources().end() && own->second.contains(uuid)))
       continue;
-    if (!peers_.reads->checkpoint(uuid.get<std::string>()))
-      return error{errc::invalid,
-                   "source_checkpoint: checkpoint '" + uuid.get<std::string>() + "' not found"};
-    out.insert(uuid.get<std::string>());
+    const auto row = peers_.reads->checkpoint(uuid);
+    if (const auto why = row ? machine_.uses.unusable(*row, machine_.ids) : "not found"; !why.empty())
+      return error{errc::invalid, "source_checkpoint: checkpoint '" + uuid + "' " + why};
+    out.insert(uuid);
   }
   return out;
 }
@@ -393,11 +406,11 @@ caf::result<command_result> cluster_experiments::on(const std::string&, commands
   auto it = experiments_.find(id);
   if (it == experiments_.end())
     return has_ended(id);
-  const auto sources = sources_in(x.orders);
+  const auto sources = sources_in(id, x.orders);
   if (!sources)
     return refused(sources.error());
   if (!sources->empty()) // before the search takes the orders, so that no checkpoint is deleted meanwhile
-    sources_[id].insert(sources->begin(), sources->end());
+    machine_.uses.begin_with(id, *sources);
   auto promise = self_->make_response_promise<command_result>();
   self_->request(it->second, journal_timeout, search_orders{std::move(x.orders)})
     .then(

@@ -57,8 +57,6 @@ public:
   experiment_actor actor_of(experiment_id id) const; ///< null where the experiment has no live actor
   std::vector<experiment_actor> all() const;
   std::size_t size() const { return experiments_.size(); }
-  /// UUIDs of the checkpoints with which trials of live experiments begin.
-  const std::map<experiment_id, std::set<std::string>>& sources() const { return sources_; }
   /// Whether the experiment has no live actor and, if it is unmanaged, is not active.
   bool has_stopped(experiment_id id) const;
 
@@ -85,7 +83,7 @@ private:
   template <class OfTask>
   caf::result<command_result> hand_on(allocation_id from, OfTask x);
 
-  result<std::set<std::string>> sources_in(const value& orders) const;
+  result<std::set<std::string>> sources_in(experiment_id id, const value& orders) const;
   void abandon_tasks(experiment_id id);
   sandbox_defaults sandbox_defaults_of(const experiment_settings& settings, const std::string& pool) const;
   template <class Event>
@@ -103,7 +101,6 @@ private:
   cluster_machines& machine_;
   needs with_;
   std::map<experiment_id, experiment_actor> experiments_;
-  std::map<experiment_id, std::set<std::string>> sources_; ///< UUIDs, by experiment with a warm start
   std::map<caf::actor_addr, experiment_id> by_address_;
   child_restarts<experiment_id> restarts_;
   bool closing_ = false;

@@ -1,6 +1,6 @@
 #pragma once
 // The machines whose facts form the stream "cluster". Each machine takes its own facts and ignores those of
-// the others.
+// the others. `uses` has no facts.
 
 #include "actors/catalogue/catalogue.hpp"
 #include "actors/catalogue/deliveries.hpp"
@@ -8,6 +8,7 @@
 #include "actors/catalogue/people.hpp"
 #include "actors/catalogue/places.hpp"
 #include "actors/catalogue/registry.hpp"
+#include "actors/cluster/checkpoint_uses.hpp"
 #include "actors/cluster/cluster.hpp"
 #include "actors/cluster/members.hpp"
 
@@ -22,6 +23,7 @@ struct cluster_machines {
   people folk = {};
   house_rules rules = {};
   deliveries post = deliveries{};
+  checkpoint_uses uses = {};
 
   /// Tells `where` of facts that another machine has decided and taken.
   void pass_on(const std::vector<cluster_fact>& facts) {

@@ -70,6 +70,9 @@ caf::result<command_result> cluster_records::change_places(const std::string& us
         return refused({errc::invalid, "resource pool '" + *pool + "' not found"});
   if constexpr (std::is_same_v<Change, commands::experiment_describe>)
     ended = with_.has_stopped(x.id);
+  if constexpr (std::is_same_v<Change, commands::version_create>)
+    if (auto fine = with_.deletions.check_usable(x.checkpoint); !fine)
+      return refused(fine.error());
   auto decided = decide(machine_.where, machine_.books, x, ended, user, self_->now());
   if (!decided)
     return refused(decided.error());

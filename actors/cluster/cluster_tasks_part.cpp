@@ -36,6 +36,12 @@ std::vector<Fact> facts_of(const storage::reader& reads, const std::string& stre
   return out;
 }
 
+/// The checkpoints of which the task removes files.
+std::vector<std::string> removed_by(const task_created& made) {
+  return made.id.kind() == task_kind::checkpoint_gc ? troupe::removed_by(made.details)
+                                                    : std::vector<std::string>();
+}
+
 tree_member member_of(const task_detail& row) { return {row.made.id, row.made.no_pause, row.state}; }
 
 error being_made_again(task_id id) {
@@ -69,6 +75,7 @@ void cluster_tasks::recover() {
 }
 
 void cluster_tasks::recover_one(const task_detail& row) {
+  machine_.uses.begin_removal(to_string(row.made.id), removed_by(row.made));
   auto settings = settings_of(row.made);
   if (!settings) {
     finished(row.made.id); // drops the entry of a task whose actor was being made again
@@ -242,6 +249,7 @@ task_actor cluster_tasks::actor_of(task_id id) const {
 }
 
 void cluster_tasks::finished(task_id id) {
+  machine_.uses.end_removal(to_string(id));
   const auto it = tasks_.find(id);
   if (it == tasks_.end())
     return;
@@ -363,8 +371,13 @@ caf::result<command_result> cluster_tasks::on(const std::string& user, commands:
   if (!created)
     return refused(created.error());
   auto& [made, answer] = *created;
+  const auto going = removed_by(made);
+  for (const auto& uuid : going)
+    if (machine_.uses.in_use(uuid, machine_.books))
+      return refused({errc::conflict, "checkpoint " + uuid + " is in use"});
   if (x.preview)
     return answered(std::move(answer));
+  machine_.uses.begin_removal(to_string(made.id), going);
   if (!x.key.empty()) {
     made.details["key"] = x.key;
     creating_.insert(user + "\n" + x.key);
@@ -436,6 +449,7 @@ void cluster_tasks::append(std::shared_ptr<creation> x) {
         if (why == caf::sec::request_timeout && !closing_)
           return append(x);
         creating_.erase(key_of(x->made));
+        machine_.uses.end_removal(to_string(x->made.id));
         x->to.deliver(refused(from_caf(why)));
       });
 }

@@ -2,6 +2,7 @@
 
 #include "actors/shells/durable.hpp"
 #include "actors/shells/obey.hpp"
+#include "actors/task/task_settings.hpp"
 
 #include <algorithm>
 
@@ -15,6 +16,9 @@ constexpr int most_tries = 5;                ///< how often an append is repeate
 
 /// Who did it, for facts: empty where a task asks by itself.
 std::string user_of(const client_command& from) { return from.allocation.empty() ? from.user : ""; }
+
+/// Name of the removal that lasts until the changes of the checkpoint's files are stored.
+std::string change_of(const std::string& uuid) { return "change of " + uuid; }
 
 bool is_removal(const client_command& from) {
   return parse_allocation(from.allocation).task.kind() == task_kind::checkpoint_gc;
@@ -79,9 +83,11 @@ caf::result<command_result> cluster_trials::on(const client_command& from,
     std::vector<std::string> uuids;
     for (const auto& one : x.checkpoints)
       uuids.push_back(one.uuid);
-    if (auto fine = books_.check_unregistered(uuids, {}, "patched"); !fine)
+    if (auto fine = machine_.books.check_unregistered(uuids, {}, "patched"); !fine)
       return refused(fine.error());
   }
+  if (auto fine = check_sweep(from, x); !fine)
+    return refused(fine.error());
   struct pending {
     std::size_t left = 1;
     command_result worst = answered();
@@ -126,6 +132,25 @@ caf::result<command_result> cluster_trials::on(const client_command& from,
   return promise;
 }
 
+/// A sweep asks that its checkpoints are noted as deleted before it removes their files. Fails with
+/// errc::conflict where one of them has come into use since the sweep was planned, or the experiment goes on.
+result<void> cluster_trials::check_sweep(const client_command& from,
+                                         const commands::checkpoint_patch& x) const {
+  const auto task = is_removal(from) ? peers_.reads->other_task(parse_allocation(from.allocation).task)
+                                     : result<task_detail>(error{errc::not_found, ""});
+  if (!task || collects_on_agent(task->made)) // what a task on an agent tells of is gone already
+    return {};
+  const auto of = peers_.reads->experiment(collected_experiment(*task));
+  if (!of)
+    return of.error();
+  if (!terminal(of->state) || machine_.ids.continued(of->id) != of->continued)
+    return error{errc::conflict, "experiment " + to_string(of->id) + " goes on"};
+  for (const auto& one : x.checkpoints)
+    if (machine_.uses.in_use(one.uuid, machine_.books))
+      return error{errc::conflict, "checkpoint " + one.uuid + " is in use"};
+  return {};
+}
+
 void cluster_trials::change_files(const std::string& uuid, files_left wanted) {
   auto& waiting = files_[uuid];
   if (waiting.size() >= most_of_files) {
@@ -134,6 +159,7 @@ void cluster_trials::change_files(const std::string& uuid, files_left wanted) {
     return wanted.done(no);
   }
   waiting.push_back(std::move(wanted));
+  machine_.uses.begin_removal(change_of(uuid), {uuid});
   if (waiting.size() == 1)
     change_next_files(uuid);
 }
@@ -143,9 +169,10 @@ void cluster_trials::change_next_files(const std::string& uuid) {
     const auto at = files_.find(uuid);
     const auto told = std::move(at->second.front().done);
     at->second.pop_front();
-    if (at->second.empty())
+    if (at->second.empty()) {
       files_.erase(at);
-    else
+      machine_.uses.end_removal(change_of(uuid));
+    } else
       change_next_files(uuid);
     told(answer);
   };

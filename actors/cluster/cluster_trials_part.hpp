@@ -2,8 +2,8 @@
 // Changes of trials and their checkpoints, whether the trial lives or has ended. It is a part of the cluster
 // actor, which alone calls it.
 
-#include "actors/catalogue/registry.hpp"
 #include "actors/cluster/cluster_actor.hpp"
+#include "actors/cluster/cluster_machines.hpp"
 #include "actors/shells/probed.hpp"
 #include "model/commands/table.hpp"
 
@@ -20,10 +20,10 @@ public:
   struct needs {
     std::function<experiment_actor(experiment_id)> experiment; ///< null where there is no live actor
   };
-  /// `peers` and `books` belong to the cluster actor and outlive this object.
-  cluster_trials(actor_base<cluster_actor>* self, const cluster_peers& peers, const registry& books,
+  /// `peers` and `machine` belong to the cluster actor and outlive this object.
+  cluster_trials(actor_base<cluster_actor>* self, const cluster_peers& peers, cluster_machines& machine,
                  needs with)
-      : self_(self), peers_(peers), books_(books), with_(std::move(with)) {}
+      : self_(self), peers_(peers), machine_(machine), with_(std::move(with)) {}
 
   /// What is left of the files of a checkpoint.
   struct files_left {
@@ -56,6 +56,7 @@ private:
   /// the cluster.
   void change(const trial_row& row, task_call call, fact_maker fact, change_done done);
   void change_next_files(const std::string& uuid);
+  result<void> check_sweep(const client_command& from, const commands::checkpoint_patch& x) const;
 
   struct change_waiting {
     fact_maker fact;
@@ -73,7 +74,7 @@ private:
 
   actor_base<cluster_actor>* self_;
   const cluster_peers& peers_;
-  const registry& books_;
+  cluster_machines& machine_;
   needs with_;
   std::map<trial_id, stream> streams_; ///< streams with changes that are not stored yet
   /// By checkpoint, the changes of its files that are not stored yet. The first is under way.

@@ -4,7 +4,9 @@
 
 namespace troupe {
 
-result<void> resolve_source(const storage::reader& reads, value& settings) {
+result<void> resolve_source(const storage::reader& reads,
+                            const std::function<std::string(const checkpoint_row&)>& unusable,
+                            value& settings) {
   auto searcher = settings.find("searcher");
   if (searcher == settings.end() || !searcher->is_object())
     return {};
@@ -24,16 +26,16 @@ result<void> resolve_source(const storage::reader& reads, value& settings) {
     const auto newest = std::max_element(saved->begin(), saved->end(), [](const auto& a, const auto& b) {
       return a.saved.steps < b.saved.steps;
     });
+    if (const auto why = unusable(*newest); !why.empty())
+      return error{errc::invalid, "searcher.source_trial_id: the newest checkpoint of trial " +
+                                    to_string(id) + ", " + newest->saved.uuid + ", " + why};
     (*searcher)["source_checkpoint_uuid"] = newest->saved.uuid;
     (*searcher)["source_trial_id"] = nullptr; // a configuration may name only one of both
   } else if (uuid.is_string()) {
-    auto row = reads.checkpoint(uuid.get<std::string>());
-    if (!row || row->state != checkpoint_state::completed)
-      return error{errc::invalid, "searcher.source_checkpoint_uuid: checkpoint '" + uuid.get<std::string>() +
-                                    "' " +
-                                    (!row                                      ? "not found"
-                                     : row->state == checkpoint_state::deleted ? "is deleted"
-                                                                               : "is partially deleted")};
+    const auto row = reads.checkpoint(uuid.get<std::string>());
+    if (const auto why = row ? unusable(*row) : "not found"; !why.empty())
+      return error{errc::invalid,
+                   "searcher.source_checkpoint_uuid: checkpoint '" + uuid.get<std::string>() + "' " + why};
   }
   return {};
 }

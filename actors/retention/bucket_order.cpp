@@ -60,6 +60,14 @@ bool covers(const value& details, const bucket_order& wanted) {
          });
 }
 
+std::vector<std::string> removed_by(const value& details) {
+  std::vector<std::string> out;
+  if (details.is_object() && !details.value("globs", value::array()).empty())
+    for (const auto& uuid : details.value("checkpoints", value::array()))
+      out.push_back(uuid.get<std::string>());
+  return out;
+}
+
 value creation_of(const bucket_order& of, workspace_id workspace) {
   const auto kind = task_kind::checkpoint_gc;
   return {

@@ -43,6 +43,8 @@ value details_of(const bucket_order& of);
 /// Whether a task with these details does what the order wants. It may have more checkpoints: those that it
 /// has removed by now are not wanted any more.
 bool covers(const value& details, const bucket_order& wanted);
+/// The checkpoints of which a task with these details removes files; none where it only lists them.
+std::vector<std::string> removed_by(const value& details);
 /// The command `task.create`.
 value creation_of(const bucket_order& of, workspace_id workspace);
 

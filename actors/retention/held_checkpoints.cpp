@@ -38,14 +38,17 @@ result<std::set<std::string>> held_checkpoints(const storage::reader& reads,
   return held;
 }
 
+std::set<std::string> source_in(const value& config) {
+  const auto source = config.is_object()
+                        ? config.value(value::json_pointer("/searcher/source_checkpoint_uuid"), value())
+                        : value();
+  return source.is_string() ? std::set{source.get<std::string>()} : std::set<std::string>();
+}
+
 result<std::set<std::string>> sources_of(const storage::reader& reads, const experiment_row& row) {
-  std::set<std::string> out;
-  const auto searcher = row.config->is_object() ? row.config->value("searcher", value()) : value();
-  if (!searcher.is_object())
-    return out;
-  if (const auto source = searcher.value("source_checkpoint_uuid", value()); source.is_string())
-    out.insert(source.get<std::string>());
-  if (searcher.value("name", value()) != "custom")
+  auto out = source_in(row.config);
+  if (!row.config->is_object() ||
+      row.config->value(value::json_pointer("/searcher/name"), value()) != "custom")
     return out;
   const auto facts = reads.facts_of(entity(row.id));
   if (!facts)

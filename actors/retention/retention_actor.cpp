@@ -8,6 +8,7 @@
 #include "actors/retention/sweeps.hpp"
 #include "actors/shells/driven.hpp"
 #include "actors/shells/durable.hpp"
+#include "actors/shells/obey.hpp"
 #include "storage/rollback.hpp"
 
 #include <algorithm>
@@ -21,6 +22,9 @@ namespace {
 using base = actor_base<retention_actor>;
 
 constexpr std::size_t rows_at_once = 1000;
+/// Limit of the checkpoints that one command notes as deleted, so that the cluster can do other things
+/// between two of them.
+constexpr std::size_t noted_at_once = 100;
 
 /// The searcher's metric of each validation that counts, by steps.
 result<std::map<std::int64_t, double>> validations(const storage::reader& reads, const trial_row& trial,
@@ -308,21 +312,31 @@ private:
     return out;
   }
 
-  void run(const note_deletion& x) {
-    const auto stream = entity(x.trial);
-    auto first = peers_.reads->next_of(stream);
-    if (!first)
-      return step(deletion_refused{x.id, x.trial});
-    append_facts message{stream, *first, {}};
-    for (const auto& one : doomed_[x.id].of_trials[x.trial])
-      message.facts.push_back(encode(checkpoint_changed{self_->now(), one.uuid, {}, {}}));
-    self_->request(peers_.journal, journal_timeout, std::move(message))
+  void run(const note_deletion& x) { note_some(x, 0); }
+  /// Has the cluster note the checkpoints from number `first` on as deleted. The cluster refuses what has
+  /// come into use since the plan.
+  void note_some(const note_deletion& x, std::size_t first) {
+    const auto& doomed = doomed_[x.id];
+    const auto all = doomed.of_trials.find(x.trial);
+    const auto count = all == doomed.of_trials.end() ? 0 : all->second.size();
+    if (first >= count)
+      return step(deletion_noted{x.id, x.trial});
+    const auto last = std::min(first + noted_at_once, count);
+    commands::checkpoint_patch noted;
+    for (auto n = first; n < last; ++n)
+      noted.checkpoints.push_back({all->second[n].uuid, commands::file_sizes{}});
+    auto order = client_command_of(noted);
+    order.allocation = to_string(allocation_id{doomed.task, run_id{1}});
+    self_->request(peers_.cluster, journal_timeout, std::move(order))
       .then(
-        [this, x](const committed&) {
-          step(deletion_noted{x.id, x.trial});
+        [this, x, last](const command_result& answer) {
+          if (answer.got)
+            note_some(x, last);
+          else
+            step(deletion_refused{x.id, x.trial, answer.got.error().code == errc::gap});
         },
-        [this, x](const caf::error& why) {
-          step(deletion_refused{x.id, x.trial, from_caf(why).code == errc::gap});
+        [this, x](const caf::error&) {
+          step(deletion_refused{x.id, x.trial});
         });
   }
 

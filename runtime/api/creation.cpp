@@ -188,7 +188,9 @@ void create_as(const call_ptr& c, const reply& back, const std::string& external
     return command(
       c, back,
       commands::experiment_validate{with->config, with->config_name, with->template_name, with->project},
-      [](value) -> result<value> {
+      [forks = with->parent.value != 0](const value& got) -> result<value> {
+        if (const auto masked = got.value("masked", std::string()); !masked.empty() && !forks)
+          return error{errc::invalid, masked};
         return value{
           {"experiment", empty_experiment_shape()}, {"config", nullptr}, {"warnings", value::array()}};
       });

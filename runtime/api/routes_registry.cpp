@@ -1,5 +1,6 @@
 // Routes for templates of configurations, and for the registry of models and their versions.
 
+#include "runtime/api/checkpoint_uuid.hpp"
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fields.hpp"
 #include "runtime/api/listing.hpp"
@@ -461,7 +462,7 @@ void create_version(const call_ptr& c, const reply& back) {
     f.need("checkpointUuid");
     commands::version_create with;
     with.model = model.id;
-    with.checkpoint = f.text("checkpointUuid");
+    with.checkpoint = stored_uuid(*c->parts->storage, f.text("checkpointUuid"));
     read_wish(f, with);
     f.text("modelName"); // the path names it; only the type is checked
     if (f.bad())

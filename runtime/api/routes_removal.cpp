@@ -4,6 +4,7 @@
 #include "actors/retention/held_checkpoints.hpp"
 #include "actors/retention/retention.hpp"
 #include "model/config/cluster_config.hpp"
+#include "runtime/api/checkpoint_uuid.hpp"
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fields.hpp"
 #include "runtime/api/place_shapes.hpp"
@@ -57,6 +58,8 @@ handler delete_checkpoints(bool with_globs) {
       return back(failure(*f.bad()));
     if (with.uuids.size() > most_checkpoints || with.globs.size() > 100)
       return back(failure({errc::invalid, "at most 10000 checkpoints and 100 globs at once"}));
+    for (auto& uuid : with.uuids)
+      uuid = stored_uuid(*c->parts->storage, std::move(uuid));
     std::sort(with.uuids.begin(), with.uuids.end());
     with.uuids.erase(std::unique(with.uuids.begin(), with.uuids.end()), with.uuids.end());
     std::string missing;
@@ -130,7 +133,7 @@ void declare_source(const call_ptr& c, const reply& back) {
   fields inside{f.object("trialSourceInfo"), "trialSourceInfo"};
   commands::trial_source_declare with;
   with.trial = inside.id<trial_id>("trialId");
-  with.checkpoint = inside.text("checkpointUuid");
+  with.checkpoint = stored_uuid(*c->parts->storage, inside.text("checkpointUuid"));
   const auto kind = inside.text("trialSourceInfoType", "TRIAL_SOURCE_INFO_TYPE_INFERENCE");
   with.kind = kind.ends_with("FINE_TUNING") ? "FINE_TUNING" : "INFERENCE";
   with.description = inside.text("description");

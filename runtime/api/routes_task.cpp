@@ -2,6 +2,7 @@
 // lines.
 
 #include "model/names.hpp"
+#include "runtime/api/checkpoint_uuid.hpp"
 #include "runtime/api/context.hpp"
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fields.hpp"
@@ -337,7 +338,7 @@ void patch_checkpoints(const call_ptr& c, const reply& back) {
   for (const auto& one : f.list("checkpoints")) {
     fields p{one, "checkpoints[" + std::to_string(with.checkpoints.size()) + "]"};
     p.need("uuid");
-    commands::checkpoint_patch::one patch{p.text("uuid"), {}};
+    commands::checkpoint_patch::one patch{stored_uuid(*c->parts->storage, p.text("uuid")), {}};
     if (auto row = c->parts->storage->checkpoint(patch.uuid); !row)
       return back(failure(row.error()));
     else if (!allowed(*c, action::change, {thing::checkpoint, to_string(row->experiment)}))

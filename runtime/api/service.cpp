@@ -1,6 +1,7 @@
 #include "runtime/api/service.hpp"
 
 #include "model/names.hpp"
+#include "runtime/api/checkpoint_uuid.hpp"
 #include "runtime/api/enum_numbers.hpp"
 #include "runtime/api/errors.hpp"
 #include "runtime/api/guard.hpp"
@@ -227,6 +228,8 @@ std::variant<admission, response> service::admit(request_head head, const identi
         return failure(fine.error());
     c.by = std::move(*by);
     c.parts = seen_by(c.by);
+    if (const auto named = c.path.find("checkpointUuid"); named != c.path.end())
+      named->second = stored_uuid(*c.parts->storage, std::move(named->second));
     if (auto fine = may(*in.at, c); !fine)
       return failure(fine.error());
   }

@@ -5,6 +5,7 @@
 #include "model/described.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace troupe::storage::projections {
 namespace {
@@ -96,6 +97,22 @@ void on(const trial_progressed& x, const subject& of, tables& rows) {
   add_progress(trial->experiment, *row, rows);
 }
 
+/// Values of another metric cannot be compared with those that come now: no trial has a best validation until
+/// it reports the metric that the search has from now on.
+void forget_best(experiment_changing& row, tables& rows) {
+  row.best_trial = {};
+  row.best_metric = 0;
+  for (auto next = row.newest_trial; next;) {
+    if (auto* state = rows.trial_states.change(next)) {
+      state->best = {};
+      state->latest.metric = std::numeric_limits<double>::quiet_NaN();
+      state->latest.judged = false;
+    }
+    const auto* link = rows.trials.find(next);
+    next = link ? link->before : trial_id{};
+  }
+}
+
 void on(const experiment_continued& x, const subject&, tables& rows) {
   auto* row = rows.experiment_states.change(x.id);
   if (!row)
@@ -115,7 +132,11 @@ void on(const experiment_continued& x, const subject&, tables& rows) {
     constant->config = x.config;
     if (!now.name.empty() && now.name != before.name)
       constant->name = now.name;
+    const auto metric = constant->metric;
+    const bool smaller = constant->smaller_is_better;
     read_config(*constant);
+    if (constant->metric != metric || constant->smaller_is_better != smaller)
+      forget_best(*row, rows);
     if (row->edits)
       if (auto* said = rows.described.change(x.id))
         take_continued(*said, before, now);

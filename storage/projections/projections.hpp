@@ -9,7 +9,7 @@ namespace troupe::storage::projections {
 
 /// The version of the folds' meaning. A database that another version has folded is folded anew when it is
 /// opened.
-inline constexpr std::uint64_t version = 14;
+inline constexpr std::uint64_t version = 15;
 
 struct experiment_constant {
   experiment_id id;

@@ -3,6 +3,8 @@
 
 #include "actors/cluster/cluster_actor.hpp"
 #include "actors/journal/journal_actor.hpp"
+#include "actors/retention/bucket_order.hpp"
+#include "actors/shells/obey.hpp"
 #include "storage/stored_journal.hpp"
 
 #include "stage.hpp"
@@ -764,6 +766,255 @@ TEST_F(ClusterActor, GoesOnAtItsNextStartWithARemovalOfCheckpointsThatItFellOver
   EXPECT_EQ(there(2), std::pair(checkpoint_state::completed, true)) << "a version of a model";
   EXPECT_FALSE(stored->reads()->task(begun.id)->open);
   fs::remove_all(folder);
+}
+
+/// What keeps a checkpoint from coming into use; "": nothing does.
+class Removals : public LateJournal {
+protected:
+  struct refusals {
+    std::string version, source, continuation;
+  };
+  /// Asks for each use, one after the other. What is granted is done.
+  refusals uses(int n) {
+    const auto why = [](const result<value>& got) { return got ? std::string() : got.error().what; };
+    auto wanted = search("");
+    wanted["config"]["searcher"]["source_checkpoint_uuid"] = uuid_of(n);
+    return {why(order("model.version.create", {{"model", 1}, {"checkpoint", uuid_of(n)}})),
+            why(order("experiment.validate", {{"config", wanted["config"]}})),
+            why(order("experiment.continue", {{"id", 1}}))};
+  }
+  /// `what`: the words that follow the name of the checkpoint.
+  void expect_refused(int n, const std::string& what) {
+    const auto got = uses(n);
+    EXPECT_EQ(got.version, "checkpoint " + uuid_of(n) + " " + what);
+    EXPECT_EQ(got.source, "searcher.source_checkpoint_uuid: checkpoint '" + uuid_of(n) + "' " + what);
+    EXPECT_EQ(got.continuation, "checkpoint " + uuid_of(n) + ", with which trial 1 would continue, " + what);
+  }
+  void send(const std::string& name, value fields) {
+    system_->spawn([this, name, fields = std::move(fields)](caf::event_based_actor* self) {
+      self->request(cluster, 300s, client_command{"ada", true, "", name, fields})
+        .then([](const command_result&) {}, [](const caf::error&) {});
+    });
+    run();
+  }
+  void SetUp() override {
+    LateJournal::SetUp();
+    char pattern[] = "/tmp/troupe-cluster-XXXXXX";
+    folder = ::mkdtemp(pattern);
+  }
+  void TearDown() override {
+    LateJournal::TearDown();
+    fs::remove_all(folder);
+  }
+  void ended_with_a_model(int count) {
+    for (int n = 0; n < count; ++n) {
+      fs::create_directories(folder / uuid_of(n));
+      for (const char* file : {"a", "b"})
+        std::ofstream(folder / uuid_of(n) / file) << "x";
+    }
+    ended_with_checkpoints(count, folder.string());
+    ASSERT_TRUE(order("model.create", {{"name", "m"}}));
+  }
+  /// The command by which retention has files removed from a bucket.
+  static value removal_task(std::vector<std::string> globs) {
+    bucket_order what;
+    what.experiment = {1};
+    what.cause = "policy";
+    what.checkpoints = {uuid_of(0)};
+    what.globs = std::move(globs);
+    return creation_of(what, {1});
+  }
+
+  fs::path folder;
+};
+
+TEST_F(Removals, WhatAUserRemovesComesIntoNoUse) {
+  ended_with_a_model(1);
+  late = true;
+  send("checkpoint.remove", {{"uuids", value::array({uuid_of(0)})}, {"globs", {"a"}}});
+  expect_refused(0, "has files that are being deleted");
+  catch_up();
+  pass(2s);
+  ASSERT_EQ(stored->reads()->checkpoint(uuid_of(0))->state, checkpoint_state::partially_deleted);
+  EXPECT_EQ(uses(0).version, "checkpoint " + uuid_of(0) + " is partially deleted");
+}
+
+TEST_F(Removals, ARefusedRemovalLeavesTheCheckpointUsable) {
+  ended_with_a_model(1);
+  fs::remove_all(folder / uuid_of(0));
+  ASSERT_FALSE(order("checkpoint.remove", {{"uuids", value::array({uuid_of(0)})}, {"globs", {"a"}}}))
+    << "nobody can see what would be left";
+  ASSERT_EQ(stored->reads()->checkpoint(uuid_of(0))->state, checkpoint_state::completed);
+  EXPECT_EQ(uses(0).version, "");
+}
+
+TEST_F(Removals, WhatIsToldAsGoneComesIntoNoUseBeforeThatIsStored) {
+  ended_with_a_model(1);
+  late = true;
+  const value told = {{"uuid", uuid_of(0)}, {"files", value::object()}};
+  send("checkpoint.patch", {{"checkpoints", value::array({told})}});
+  expect_refused(0, "has files that are being deleted");
+  catch_up();
+  pass(2s);
+  EXPECT_EQ(uses(0).version, "checkpoint " + uuid_of(0) + " is deleted");
+}
+
+TEST_F(Removals, CheckpointsOfAnExperimentThatIsBeingDeletedComeIntoNoUse) {
+  ended_with_a_model(1);
+  late = true;
+  send("experiment.delete", {{"id", 1}});
+  const auto got = uses(0);
+  EXPECT_EQ(got.version, "checkpoint " + uuid_of(0) + " is being deleted");
+  EXPECT_EQ(got.source, "searcher.source_checkpoint_uuid: checkpoint '" + uuid_of(0) + "' is being deleted");
+  catch_up();
+}
+
+TEST_F(Removals, WhatATaskRemovesFromABucketComesIntoNoUse) {
+  ended_with_a_model(1);
+  ASSERT_TRUE(order("task.create", removal_task({}))) << "it only lists files";
+  ASSERT_TRUE(order("model.version.create", {{"model", 1}, {"checkpoint", uuid_of(0)}}));
+  const auto no = order("task.create", removal_task({"**/*"}));
+  ASSERT_FALSE(no);
+  EXPECT_EQ(no.error().what, "checkpoint " + uuid_of(0) + " is in use");
+  ASSERT_TRUE(order("model.version.remove", {{"model", 1}, {"version", 1}}));
+  const auto made = order("task.create", removal_task({"**/*"}));
+  ASSERT_TRUE(made) << made.error().what;
+  expect_refused(0, "has files that are being deleted");
+  close();
+  open();
+  pass(2s);
+  expect_refused(0, "has files that are being deleted");
+  const auto id = parse_task(made->at("id").get<std::string>());
+  close();
+  {
+    auto fallen = storage::make_journal(store, {});
+    ASSERT_TRUE(fallen);
+    const auto next = (*fallen)->reads()->next_of(entity(id));
+    ASSERT_TRUE((*fallen)->append(
+      {entity(id), *next, {encode(task_ended{time_point{}, task_state::error, 1, "it failed"})}}));
+    ASSERT_TRUE((*fallen)->commit());
+  }
+  open();
+  EXPECT_EQ(uses(0).version, "") << "the task could not remove it";
+}
+
+TEST_F(Removals, ASweepDeletesNothingThatHasComeIntoUseSinceItsPlan) {
+  ended_with_a_model(2);
+  close();
+  checkpoint_files_removed begun;
+  begun.id = task_id::of(task_kind::checkpoint_gc, 1, 2);
+  begun.experiment = {1};
+  begun.cause = "other"; // so that no sweep goes on with it at the start
+  {
+    auto fallen = storage::make_journal(store, {});
+    ASSERT_TRUE(fallen);
+    ASSERT_TRUE((*fallen)->append({entity(begun.id), 0, {encode(begun)}}));
+    ASSERT_TRUE((*fallen)->commit());
+  }
+  open();
+  const auto note = [&] {
+    auto all = value::array();
+    for (int n : {0, 1})
+      all.push_back({{"uuid", uuid_of(n)}, {"files", value::object()}});
+    const auto got = ask<command_result>(client_command{
+      "", false, to_string(allocation_id{begun.id, {1}}), "checkpoint.patch", {{"checkpoints", all}}});
+    return !got ? got.error().what : got->got ? "noted" : got->got.error().what;
+  };
+  const auto states = [&] {
+    return std::pair{stored->reads()->checkpoint(uuid_of(0))->state,
+                     stored->reads()->checkpoint(uuid_of(1))->state};
+  };
+  const std::pair kept{checkpoint_state::completed, checkpoint_state::completed};
+  ASSERT_TRUE(order("model.version.create", {{"model", 1}, {"checkpoint", uuid_of(1)}}));
+  EXPECT_EQ(note(), "checkpoint " + uuid_of(1) + " is in use");
+  EXPECT_EQ(states(), kept);
+  ASSERT_TRUE(order("model.version.remove", {{"model", 1}, {"version", 1}}));
+  auto warm = search("warm");
+  warm["config"]["searcher"]["source_checkpoint_uuid"] = uuid_of(0);
+  ASSERT_TRUE(order("experiment.create", warm));
+  EXPECT_EQ(note(), "checkpoint " + uuid_of(0) + " is in use");
+  EXPECT_EQ(states(), kept);
+  ASSERT_TRUE(order("experiment.kill", {{"id", 2}}));
+  pass(2s);
+  ASSERT_TRUE(order("experiment.continue", {{"id", 1}}));
+  EXPECT_EQ(note(), "experiment 1 goes on");
+  EXPECT_EQ(states(), kept);
+  ASSERT_TRUE(order("experiment.kill", {{"id", 1}}));
+  pass(2s);
+  EXPECT_EQ(note(), "noted");
+  EXPECT_EQ(states(), std::pair(checkpoint_state::deleted, checkpoint_state::deleted));
+}
+
+TEST_F(Removals, ACustomSearchBeginsNoTrialWithACheckpointThatGoes) {
+  ended_with_a_model(2);
+  auto custom = search("custom");
+  custom["config"]["searcher"]["name"] = "custom";
+  ASSERT_TRUE(order("experiment.create", custom));
+  const auto begin = [&](const std::string& key, int n) {
+    value create = {{"create", key}, {"hparams", value::object()}, {"source_checkpoint", uuid_of(n)}};
+    const auto got =
+      order("search.order", {{"id", 2}, {"orders", {{"actions", value::array({std::move(create)})}}}});
+    return got ? std::string() : got.error().what;
+  };
+  const auto tell_gone = [&](int n) {
+    const value told = {{"uuid", uuid_of(n)}, {"files", value::object()}};
+    return order("checkpoint.patch", {{"checkpoints", value::array({told})}});
+  };
+  EXPECT_EQ(begin("a", 0), "");
+  EXPECT_FALSE(order("checkpoint.remove", {{"uuids", value::array({uuid_of(0)})}})) << "it is in use";
+  ASSERT_TRUE(tell_gone(0));
+  EXPECT_EQ(begin("a", 0), "") << "orders may be repeated";
+  ASSERT_TRUE(tell_gone(1));
+  EXPECT_EQ(begin("b", 1), "source_checkpoint: checkpoint '" + uuid_of(1) + "' is deleted");
+  EXPECT_EQ(begin("b", 7), "source_checkpoint: checkpoint '" + uuid_of(7) + "' not found");
+}
+
+TEST_F(Removals, ACheckpointIsInUseBeforeTheExperimentThatBeginsWithItIsStored) {
+  ended_with_a_model(1);
+  late = true;
+  auto warm = search("warm");
+  warm["config"]["searcher"]["source_checkpoint_uuid"] = uuid_of(0);
+  send("experiment.create", warm);
+  const auto no = order("checkpoint.remove", {{"uuids", value::array({uuid_of(0)})}});
+  ASSERT_FALSE(no);
+  EXPECT_EQ(no.error().what,
+            "checkpoint " + uuid_of(0) + " is in use: experiment 2 begins its trials with it");
+  catch_up();
+}
+
+TEST_F(Removals, ACheckpointThatGoesWhileFilesAreStoredIsNoSource) {
+  ended_with_a_model(1);
+  commands::experiment_create warm;
+  warm.config = search("warm")["config"];
+  warm.config["searcher"]["source_checkpoint_uuid"] = uuid_of(0);
+  warm.context.held = "a tar"; // stored before the experiment is
+  late = true;
+  std::string said;
+  system_->spawn([&](caf::event_based_actor* self) {
+    self->request(cluster, 300s, client_command_of(warm, "ada", true))
+      .then([&](const command_result& x) { said = x.got ? "made" : x.got.error().what; },
+            [&](const caf::error& why) { said = from_caf(why).what; });
+  });
+  run();
+  const value told = {{"uuid", uuid_of(0)}, {"files", value::object()}};
+  send("checkpoint.patch", {{"checkpoints", value::array({told})}});
+  catch_up();
+  pass(2s);
+  EXPECT_THAT(said, testing::StartsWith("searcher.source_checkpoint_uuid: checkpoint '" + uuid_of(0)));
+  EXPECT_FALSE(stored->reads()->experiment({2}));
+}
+
+TEST_F(ClusterActor, ACheckOfAConfigurationTellsOfItsMasks) {
+  auto wanted = search("k");
+  wanted["config"]["data"] = {{"secrets", {{"key", "********"}}}};
+  const auto checked = order("experiment.validate", {{"config", wanted["config"]}});
+  ASSERT_TRUE(checked) << checked.error().what;
+  const auto made = order("experiment.create", wanted);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(checked->value("masked", ""), made.error().what);
+  EXPECT_THAT(made.error().what, testing::HasSubstr("data.secrets.key: '********' stands for a secret"));
+  wanted["config"]["data"]["secrets"]["key"] = "open sesame";
+  EXPECT_EQ(*order("experiment.validate", {{"config", wanted["config"]}}), value::object());
 }
 
 TEST_F(ClusterActor, OrdersAboutWhatIsNotThereSaySo) {

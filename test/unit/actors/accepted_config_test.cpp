@@ -27,6 +27,29 @@ TEST(AcceptConfig, MakesTheCheckpointFolderAbsolute) {
   }
 }
 
+TEST(AcceptConfig, AMaskIsNamedWithItsLineWhereTheTextHasIt) {
+  const auto storage = [](const char* key) {
+    return value{{"checkpoint_storage", {{"type", "s3"}, {"bucket", "b"}, {"access_key", key}}}};
+  };
+  const std::string no = "'********' stands for a secret that nobody is shown";
+  const struct {
+    value text, settings;
+    std::string begin; ///< of the fault; empty: there is none
+  } cases[] = {
+    {"name: x\ncheckpoint_storage: {access_key: '********'}\n", storage("********"),
+     "mine.yaml:2:34: checkpoint_storage.access_key: " + no},
+    {"name: x\ncheckpoint_storage: {access_key: k}\n", storage("k"), ""},
+    {"name: '********'\n", storage("k"), ""},
+    {"name: x\n", storage("********"), "checkpoint_storage.access_key: " + no},
+    {storage("********"), storage("********"), "mine.yaml:1:"},
+  };
+  for (const auto& c : cases) {
+    const auto got = check_no_mask(c.settings, c.text, "mine.yaml");
+    ASSERT_EQ(bool(got), c.begin.empty()) << c.text;
+    EXPECT_EQ(got ? "" : got.error().what.substr(0, c.begin.size()), c.begin);
+  }
+}
+
 TEST(AcceptConfig, ANameMayBeLongAndIsInOneLine) {
   const auto named = [](const std::string& name) {
     auto got = accepted(single + "name: " + name + "\n");

@@ -272,6 +272,61 @@ TEST(Access, TasksCommandsCarryTheCallersAllocation) {
   }
 }
 
+TEST(Access, ACheckOfAConfigurationRefusesAMaskThatNoParentMayStandFor) {
+  table t;
+  t.cluster.answers["experiment.validate"] = [](const fake_gate::heard&) {
+    return value{{"masked", "x.yaml:3: a secret"}};
+  };
+  const auto check = [&](const char* body) {
+    return t.ask("POST", "/api/v1/experiments", t.user("admin"), body);
+  };
+  const auto no = check(R"({"config":"name: x","validateOnly":true})");
+  EXPECT_EQ(no.status, 400u);
+  EXPECT_NE(no.body.find("x.yaml:3: a secret"), std::string::npos) << no.body;
+  EXPECT_EQ(check(R"({"config":"name: x","validateOnly":true,"parentId":7})").status, 200u);
+}
+
+TEST(Access, ACheckpointIsFoundByItsUuidInUpperCase) {
+  table t;
+  const std::string uuid = "0189c0de-0000-7000-8000-00000000000a",
+                    upper = "0189C0DE-0000-7000-8000-00000000000A";
+  auto row = t.reader->checkpoint_rows[0];
+  row.saved.uuid = uuid;
+  t.reader->checkpoint_rows.push_back(row);
+  const std::string at = "/api/v1/checkpoints/";
+  EXPECT_EQ(t.ask("GET", at + upper, t.user("admin")).status, 200u);
+  EXPECT_EQ(t.ask("GET", at + upper + "/metrics", t.user("admin")).status, 200u);
+  EXPECT_EQ(t.ask("GET", at + "C1", t.user("admin")).status, 404u) << "it is not a UUID";
+  const struct {
+    const char* method;
+    std::string target, body, command, fields;
+  } cases[] = {
+    {"POST", at + upper + "/metadata", R"({"checkpoint":{"metadata":{}}})", "checkpoint.describe",
+     R"({"uuid":"UUID","metadata":{}})"},
+    {"DELETE", "/api/v1/checkpoints", R"({"checkpointUuids":["UPPER","UUID"]})", "checkpoint.remove",
+     R"({"uuids":["UUID"]})"},
+    {"POST", "/api/v1/checkpoints/rm", R"({"checkpointUuids":["UPPER"],"checkpointGlobs":["*.pt"]})",
+     "checkpoint.remove", R"({"uuids":["UUID"],"globs":["*.pt"]})"},
+    {"PATCH", "/api/v1/checkpoints", R"({"checkpoints":[{"uuid":"UPPER","resources":{"resources":{}}}]})",
+     "checkpoint.patch", R"({"checkpoints":[{"uuid":"UUID","files":{}}]})"},
+  };
+  for (const auto& c : cases) {
+    const auto with_uuids = [&](std::string text) {
+      for (const auto& [word, by] : {std::pair{"UPPER", upper}, {"UUID", uuid}})
+        for (auto i = text.find(word); i != text.npos; i = text.find(word))
+          text.replace(i, std::string(word).size(), by);
+      return text;
+    };
+    t.cluster.calls.clear();
+    const auto got = t.ask(c.method, c.target, t.user("admin"), with_uuids(c.body));
+    ASSERT_EQ(t.cluster.calls.size(), 1u) << c.command << ": " << got.body;
+    EXPECT_EQ(t.cluster.calls[0].command, c.command);
+    const auto wanted = parse_json(with_uuids(c.fields)).value();
+    for (const auto& [key, what] : wanted.items())
+      EXPECT_EQ(t.cluster.calls[0].fields[key], what) << c.target;
+  }
+}
+
 TEST(Access, ATaskReadsTheCheckpointsThatItsOwnerMayRead) {
   table t;
   const auto metadata = R"({"checkpoint":{"metadata":{"steps_completed":100}}})";

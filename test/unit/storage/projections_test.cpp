@@ -370,6 +370,43 @@ TEST(ExperimentRow, HasTheBestOfWhatItsTrialsHaveNow) {
   }
 }
 
+TEST(ExperimentRow, ComparesNoValuesOfTwoMetrics) {
+  const struct {
+    const char* searcher; ///< of the configuration that the continuation brings; null: none
+    bool forgets;
+  } cases[] = {
+    {nullptr, false},
+    {R"({"metric": "loss", "smaller_is_better": true, "name": "single"})", false},
+    {R"({"metric": "acc", "smaller_is_better": true})", true},
+    {R"({"metric": "loss", "smaller_is_better": false})", true},
+  };
+  for (const auto& c : cases) {
+    folded f;
+    f.say("trial/7", started);
+    f.say("trial/8", started);
+    f.validate({7}, 1, 10, value{{"loss", 0.1}, {"acc", 0.9}}, {1});
+    f.validate({8}, 2, 10, value{{"loss", 0.2}, {"acc", 0.8}}, {1});
+    f.say("cluster",
+          experiment_continued{
+            t0, "ada", {1}, 1, {{7}}, c.searcher ? value{{"searcher", *parse_json(c.searcher)}} : value()});
+    const auto* what = c.searcher ? c.searcher : "no configuration";
+    const auto best = [&] { return std::pair{f.experiment().best_trial.value, f.experiment().best_metric}; };
+    using is = std::pair<std::uint64_t, double>;
+    EXPECT_EQ(best(), c.forgets ? (is{0, 0}) : (is{7, 0.1})) << what;
+    EXPECT_EQ(f.trial().best.row, c.forgets ? 0u : 1u) << what;
+    EXPECT_EQ(f.rows.trial_states.find({8})->best.row, c.forgets ? 0u : 2u) << what;
+    EXPECT_EQ(f.trial().latest.row, 1u) << what;
+    EXPECT_EQ(f.trial().latest.judged, !c.forgets) << what;
+    f.validate({7}, 3, 20, value{{"loss", 0.5}, {"acc", 0.5}}, {1});
+    EXPECT_EQ(best(), c.forgets ? (is{7, 0.5}) : (is{7, 0.1})) << what;
+    EXPECT_EQ(f.trial().best.row, c.forgets ? 3u : 1u) << what;
+    EXPECT_EQ(f.rows.trial_states.find({8})->best.row, c.forgets ? 0u : 2u) << what;
+    f.say("trial/7", run_started{t0, {2}, "u1", 15});
+    EXPECT_EQ(best(), c.forgets ? (is{0, 0}) : (is{7, 0.1}))
+      << what << ": the value of before does not come back";
+  }
+}
+
 TEST(ExperimentRow, KeepsWhyItWasStopped) {
   folded f;
   f.say("experiment/1", experiment_changed{t0 + 1s, experiment_state::stopping_killed, "killed by ada"});
