@@ -173,9 +173,9 @@ private:
     const auto release = [this](const allocation_id& run, const std::vector<placement>& on) {
       let_go(run, on);
     };
-    tasks_.emplace(
-      self_, setup_, peers_, *machine_,
-      cluster_tasks::needs{[this] { return members_->pools(); }, tell, release, [this] { arm(deadline()); }});
+    tasks_.emplace(self_, setup_, peers_, *machine_,
+                   cluster_tasks::needs{[this] { return members_->pools(); }, tell, release,
+                                        [this] { arm(deadline()); }, *members_});
     const auto live = [this](experiment_id id) { return experiments_->actor_of(id); };
     const auto take_facts = [this](std::vector<cluster_fact> facts, done_callback done) {
       take(std::move(facts), {}, std::move(done));
@@ -216,7 +216,7 @@ private:
                          cluster_experiments::needs{take_facts, tell, release, *members_, *tasks_,
                                                     *unmanaged_, *webhooks_, *deletions_});
     creation_.emplace(self_, setup_, peers_, *machine_,
-                      cluster_creation::needs{take_facts, *experiments_, *unmanaged_});
+                      cluster_creation::needs{take_facts, *experiments_, *members_, *unmanaged_});
     records_.emplace(self_, setup_, *machine_,
                      cluster_records::needs{
                        take_facts, tell, [this](experiment_id id) { return experiments_->has_stopped(id); },

@@ -8,6 +8,8 @@
 #include "actors/shells/obey.hpp"
 #include "model/config/cluster_config.hpp"
 
+#include <caf/all.hpp>
+
 #include <algorithm>
 #include <limits>
 
@@ -158,6 +160,16 @@ void cluster_members::run(const end_pool& x) {
 void cluster_members::release(const allocation_id& run) {
   for (const auto& [name, pool] : pools_)
     self_->send(pool, slots_released{run});
+}
+
+void cluster_members::ask_capacity(const std::string& name, capacity_callback then) const {
+  const auto pool = pools_.find(name);
+  if (pool == pools_.end())
+    return then(error{errc::not_found, "resource pool '" + name + "' not found"});
+  const auto answer = std::make_shared<capacity_callback>(std::move(then)); // it may hold the files of a task
+  self_->request(pool->second, std::chrono::seconds(10), explain_allocation{})
+    .then([answer](const allocation_explained& got) { (*answer)(capacity_of(got.why)); },
+          [answer](const caf::error& why) { (*answer)(from_caf(why)); });
 }
 
 // ---- agents

@@ -4,6 +4,7 @@
 
 #include "actors/cluster/cluster_actor.hpp"
 #include "actors/cluster/members.hpp"
+#include "actors/pool/capacity.hpp"
 #include "actors/shells/probed.hpp"
 #include "model/commands/table.hpp"
 
@@ -54,6 +55,9 @@ public:
   /// Links the agent's actor `who`, which has just registered, with its twin, which exists already.
   void welcome(const std::string& agent, const agent_actor& who, const agent_traits& traits);
   void release(const allocation_id& run);
+  using capacity_callback = std::function<void(const result<pool_capacity>&)>;
+  /// Asks the pool of this name what it could hold; calls `then` once, with the answer or why there is none.
+  void ask_capacity(const std::string& name, capacity_callback then) const;
   /// The event that tells the machine of this death; nothing where the dead actor is none of this part's.
   std::optional<members_event> child_down(const caf::down_msg& down);
   void end_all(const caf::error& why);

@@ -2,6 +2,7 @@
 
 #include "actors/catalogue/pool_bindings.hpp"
 #include "actors/catalogue/task_defaults.hpp"
+#include "actors/cluster/cluster_members_part.hpp"
 #include "actors/retention/bucket_order.hpp"
 #include "actors/shells/durable.hpp"
 #include "actors/shells/obey.hpp"
@@ -330,8 +331,6 @@ task_world cluster_tasks::world(const std::string& user) const {
   out.may_use = [this](const std::string& pool, workspace_id in) {
     return may_use(machine_.rules, machine_.where, machine_.who.configuration(), pool, in);
   };
-  out.largest_agent = [this](const std::string& pool) { return machine_.who.largest_agent_in(pool); };
-  out.slots_in = [this](const std::string& pool) { return machine_.who.slots_in(pool); };
   out.account = [this, user](const task_created& made) {
     return task_defaults(machine_.records, machine_.where, made.pool, made.workspace, user).account;
   };
@@ -362,20 +361,35 @@ caf::result<command_result> cluster_tasks::on(const std::string& user, commands:
   auto created = to_create(x, user, here);
   if (!created)
     return refused(created.error());
-  auto& [made, answer] = *created;
-  if (x.preview)
-    return answered(std::move(answer));
-  if (!x.key.empty()) {
-    made.details["key"] = x.key;
+  if (!x.key.empty() && !x.preview) {
+    created->made.details["key"] = x.key;
     creating_.insert(user + "\n" + x.key);
   }
   auto to = self_->make_response_promise<command_result>();
-  if (x.context.held.empty()) {
-    append(std::move(made), std::move(answer), to);
-    return to;
-  }
+  with_.members.ask_capacity(created->made.pool,
+                             [this, wanted = *created, files = std::move(x.context.held), preview = x.preview,
+                              to](const result<pool_capacity>& pool) mutable {
+                               if (auto no = pool ? unfulfillable(wanted.made, *pool) : std::nullopt) {
+                                 creating_.erase(key_of(wanted.made));
+                                 to.deliver(refused(*no));
+                                 return;
+                               }
+                               if (pool)
+                                 wanted.answer["warnings"] = launch_warnings(wanted.made, *pool);
+                               if (preview)
+                                 to.deliver(answered(std::move(wanted.answer)));
+                               else
+                                 store(std::move(wanted), std::move(files), to);
+                             });
+  return to;
+}
+
+void cluster_tasks::store(created_task wanted, std::string files, promise to) {
+  auto& [made, answer] = wanted;
+  if (files.empty())
+    return append(std::move(made), std::move(answer), to);
   const auto key = key_of(made);
-  self_->request(peers_.journal, journal_timeout, store_blob{std::move(x.context.held)})
+  self_->request(peers_.journal, journal_timeout, store_blob{std::move(files)})
     .then(
       [this, made = std::move(made), answer = std::move(answer), to](const blob_stored& blob) mutable {
         made.context = blob.name;
@@ -385,7 +399,6 @@ caf::result<command_result> cluster_tasks::on(const std::string& user, commands:
         creating_.erase(key);
         to.deliver(refused(from_caf(why)));
       });
-  return to;
 }
 
 std::optional<task_detail> cluster_tasks::made_with(task_kind kind, const std::string& user,

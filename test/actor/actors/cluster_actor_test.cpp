@@ -181,6 +181,37 @@ TEST_F(ClusterActor, WhatIsCreatedRunsOnWhoRegisters) {
   EXPECT_THAT(started_on(agent), testing::ElementsAre("1.1"));
 }
 
+TEST_F(ClusterActor, WhatIsLargerThanItsPoolIsWarnedOfOrRefused) {
+  auto agent = make_listener();
+  ASSERT_TRUE(admit(agent, host("a", "1")));
+  const auto of = [](const char* key, int slots) {
+    auto wanted = search(key);
+    wanted["config"]["resources"] = {{"slots_per_trial", slots}};
+    return wanted;
+  };
+  const auto exceeds = value::array({"LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED"});
+  const value notebook = {{"kind", "notebook"}, {"config", {{"resources", {{"slots", 2}}}}}};
+  EXPECT_EQ(*order("experiment.create", of("two", 2)), (value{{"id", 1}, {"warnings", value::array()}}));
+  EXPECT_EQ(*order("experiment.create", of("three", 3)), (value{{"id", 2}, {"warnings", exceeds}}));
+  EXPECT_EQ(*order("experiment.create", of("three", 3)), (value{{"id", 2}, {"warnings", exceeds}}));
+  EXPECT_EQ(order("task.create", notebook)->at("warnings"), value::array());
+  const value strict = {{"pools", {{"default", {{"launch_error", true}, {"max_slots", 1}}}}}};
+  ASSERT_TRUE(order("configuration.record", {{"configuration", strict}, {"revision", 0}}));
+  pass(1s);
+  EXPECT_EQ(order("task.create", notebook)->at("warnings"), exceeds) << "a task is not refused";
+  EXPECT_EQ(order("experiment.create", of("one", 1))->at("warnings"), value::array());
+  for (const char* command : {"experiment.create", "experiment.validate"}) {
+    const auto refused = order(command, of("two again", 2));
+    ASSERT_FALSE(refused) << command;
+    EXPECT_THAT(refused.error().what, testing::HasSubstr("2 slots, and pool 'default' has 1"));
+  }
+  ASSERT_TRUE(order("experiment.kill", {{"id", 2}}));
+  pass(2s);
+  const auto again = order("experiment.continue", {{"id", 2}});
+  ASSERT_FALSE(again);
+  EXPECT_THAT(again.error().what, testing::HasSubstr("3 slots, and pool 'default' has 1"));
+}
+
 TEST_F(ClusterActor, ALongQueueIsToldAsAShortOneIs) {
   const auto rows_of = [this](const std::string& key, int trials) {
     auto wanted = search(key);
