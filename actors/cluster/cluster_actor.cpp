@@ -171,7 +171,7 @@ private:
         [this] { return experiments_->size(); }, [this] { arm(deadline()); }});
     const auto tell = [this](const members_event& ev) { tell_members(ev); };
     const auto release = [this](const allocation_id& run, const std::vector<placement>& on) {
-      let_go(run, on);
+      members_->let_go(run, on);
     };
     tasks_.emplace(self_, setup_, peers_, *machine_,
                    cluster_tasks::needs{[this] { return members_->pools(); }, tell, release,
@@ -260,14 +260,6 @@ private:
              });
     });
     return out;
-  }
-
-  /// Ends the processes of a run that no actor looks after any more, and frees the run's slots.
-  void let_go(const allocation_id& run, const std::vector<placement>& on) {
-    members_->release(run);
-    for (const auto& part : on)
-      if (auto twin = members_->twin_of(part.agent))
-        self_->send(twin, forget_ordered{run});
   }
 
   void child_down(const caf::down_msg& down) {

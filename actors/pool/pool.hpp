@@ -96,6 +96,7 @@ public:
   pool_demand demand() const;
   /// What a submission is checked against.
   pool_capacity capacity() const;
+  bool knows(allocation_id id) const { return runs_.contains(id); }
 
   static pool_settings first_come();
 

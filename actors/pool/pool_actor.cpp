@@ -51,11 +51,11 @@ public:
         step(ev);
       },
       [this](const slots_released& ev) {
-        if (ev.agent.empty()) {
+        step(ev);
+        if (ev.agent.empty() || !machine_.knows(ev.allocation)) {
           waiting_.erase(ev.allocation);
           asked_before_.erase(ev.allocation);
         }
-        step(ev);
       },
       [this](const agent_drain& ev) { step(ev); },
       [this](const watch_by_name& x) {
