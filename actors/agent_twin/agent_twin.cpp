@@ -28,7 +28,7 @@ void agent_twin::on(out& o, const agent_registered& ev, time_point now) {
   slots_ = ev.slots;
   traits_ = ev.traits;
   lease_until_ = now + lease_.give_away;
-  strays_.clear();
+  const auto killed = std::exchange(strays_, {});
   agent_up up{name_, ev.slots, {}, traits_};
   std::set<allocation_id> reported;
   for (const auto& t : ev.inventory) {
@@ -52,6 +52,9 @@ void agent_twin::on(out& o, const agent_registered& ev, time_point now) {
       tell(o, t.allocation, task_started{t.allocation, name_, t.pid});
     }
   }
+  for (const auto& [id, slots] : killed)
+    if (!strays_.contains(id))
+      o.push_back(tell_pool{slots_released{id, name_}});
   // The agent refuses orders of an older registration, so it will never start a task that it has not
   // reported.
   for (auto it = tasks_.begin(); it != tasks_.end();) {
@@ -173,8 +176,20 @@ void agent_twin::on(out& o, const worker_said& ev, time_point) {
     o.push_back(tell_allocation{ev.allocation, ev});
 }
 
+/// Its allocation orders this when the task has ended. Where no allocation looks after the task any more, the
+/// cluster orders it for a task that may live: then its slots are released when it is dead.
 void agent_twin::on(out& o, const forget_ordered& ev, time_point) {
-  tasks_.erase(ev.allocation);
+  if (const auto it = tasks_.find(ev.allocation); it != tasks_.end()) {
+    const auto& said = it->second.said;
+    if (!said || std::holds_alternative<troupe::task_started>(*said))
+      strays_[ev.allocation] = it->second.slots;
+    tasks_.erase(it);
+  }
+  if (strays_.contains(ev.allocation)) {
+    if (status_ == status::alive)
+      o.push_back(agent_order{kill_ordered{ev.allocation}});
+    return;
+  }
   if (status_ == status::alive)
     o.push_back(agent_order{ev});
   // The allocation has told the pool as well, but that message may have overtaken an inventory that says that
@@ -208,6 +223,8 @@ void agent_twin::on(out& o, const death_confirmed& ev, time_point) {
     return; // an agent that is back speaks for itself
   if (tasks_.contains(ev.allocation))
     tell(o, ev.allocation, troupe::agent_lost{name_, "it died; its sandbox is gone"});
+  else if (strays_.erase(ev.allocation))
+    o.push_back(tell_pool{slots_released{ev.allocation, name_}});
 }
 
 void agent_twin::on(out& o, const time_passed&, time_point now) {
@@ -222,6 +239,8 @@ void agent_twin::lose(out& o, const std::string& why) {
   status_ = status::lost;
   for (const auto& [id, t] : tasks_)
     o.push_back(tell_allocation{id, troupe::agent_lost{name_, why}});
+  for (const auto& [id, slots] : strays_)
+    o.push_back(tell_pool{slots_released{id, name_}});
   tasks_.clear();
   strays_.clear();
 }

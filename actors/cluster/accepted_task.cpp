@@ -240,13 +240,6 @@ result<accepted_task> accept_task(task_id id, const value& text, const std::stri
         config::go_duration(usual_timeout))
       settings["idle_timeout"] = usual_timeout;
   }
-  const auto wanted = number_in(member(member(settings, "resources"), "slots")).value_or(1);
-  const int largest = below.largest_agent ? below.largest_agent(out.pool) : -1;
-  const auto single = member(member(settings, "resources"), "is_single_node");
-  const bool spread = generic && single.is_boolean() && !single.get<bool>();
-  if (wanted > 0 && largest >= 0 && wanted > largest && !spread)
-    return unfit("request unfulfillable, please try requesting less slots (the largest agent of pool '" +
-                 out.pool + "' has " + std::to_string(largest) + ")");
   task_created trial_run; // builds the task's settings once, to find faults before the task exists
   trial_run.id = id;
   trial_run.config = settings;

@@ -14,7 +14,6 @@ struct task_surface {
   value invariant, constraints;                         ///< policies that hold in the workspace; null: none
   std::string compute_pool, aux_pool;                   ///< pools of the workspace; empty: the cluster's
   std::function<bool(const std::string& pool)> may_use; ///< whether the workspace may use the pool
-  std::function<int(const std::string& pool)> largest_agent; ///< slots of the largest agent; -1: unknown
 };
 
 struct accepted_task {

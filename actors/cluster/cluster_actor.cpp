@@ -171,11 +171,11 @@ private:
         [this] { return experiments_->size(); }, [this] { arm(deadline()); }});
     const auto tell = [this](const members_event& ev) { tell_members(ev); };
     const auto release = [this](const allocation_id& run, const std::vector<placement>& on) {
-      let_go(run, on);
+      members_->let_go(run, on);
     };
-    tasks_.emplace(
-      self_, setup_, peers_, *machine_,
-      cluster_tasks::needs{[this] { return members_->pools(); }, tell, release, [this] { arm(deadline()); }});
+    tasks_.emplace(self_, setup_, peers_, *machine_,
+                   cluster_tasks::needs{[this] { return members_->pools(); }, tell, release,
+                                        [this] { arm(deadline()); }, *members_});
     const auto live = [this](experiment_id id) { return experiments_->actor_of(id); };
     const auto take_facts = [this](std::vector<cluster_fact> facts, done_callback done) {
       take(std::move(facts), {}, std::move(done));
@@ -214,7 +214,7 @@ private:
                          cluster_experiments::needs{take_facts, tell, release, *members_, *tasks_,
                                                     *unmanaged_, *webhooks_, *deletions_});
     creation_.emplace(self_, setup_, peers_, *machine_,
-                      cluster_creation::needs{take_facts, *experiments_, *unmanaged_});
+                      cluster_creation::needs{take_facts, *experiments_, *members_, *unmanaged_});
     records_.emplace(self_, setup_, *machine_,
                      cluster_records::needs{
                        take_facts, tell, [this](experiment_id id) { return experiments_->has_stopped(id); },
@@ -258,14 +258,6 @@ private:
              });
     });
     return out;
-  }
-
-  /// Ends the processes of a run that no actor looks after any more, and frees the run's slots.
-  void let_go(const allocation_id& run, const std::vector<placement>& on) {
-    members_->release(run);
-    for (const auto& part : on)
-      if (auto twin = members_->twin_of(part.agent))
-        self_->send(twin, forget_ordered{run});
   }
 
   void child_down(const caf::down_msg& down) {

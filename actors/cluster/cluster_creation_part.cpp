@@ -2,6 +2,7 @@
 
 #include "actors/catalogue/pool_bindings.hpp"
 #include "actors/cluster/cluster_experiments_part.hpp"
+#include "actors/cluster/cluster_members_part.hpp"
 #include "actors/cluster/cluster_unmanaged_part.hpp"
 #include "actors/cluster/continuation.hpp"
 #include "actors/cluster/warm_start.hpp"
@@ -28,8 +29,30 @@ caf::result<command_result> cluster_creation::on(const std::string& user,
   if (!checked)
     return refused(checked.error());
   // Whether the secret of a parent would take its place, only a creation knows.
-  const auto fine = check_no_mask(checked->config.settings, x.config, x.config_name);
-  return fine ? answered() : answered({{"masked", fine.error().what}});
+  value answer;
+  if (const auto fine = check_no_mask(checked->config.settings, x.config, x.config_name); !fine)
+    answer = {{"masked", fine.error().what}};
+  auto to = self_->make_response_promise<command_result>();
+  check_size(checked->config.settings,
+             [to, answer = std::move(answer)](const result<value>& warnings) mutable {
+               to.deliver(warnings ? answered(std::move(answer)) : refused(warnings.error()));
+             });
+  return to;
+}
+
+void cluster_creation::check_size(const value& settings,
+                                  std::function<void(result<value> warnings)> then) const {
+  const auto pool = config::pool_of_experiment(machine_.who.configuration(), settings);
+  if (!pool)
+    return then(value::array());
+  with_.members.ask_capacity(
+    *pool, [settings, name = *pool, then = std::move(then)](const result<pool_capacity>& its) {
+      if (!its) // the pool is being made again, so that the experiment waits for it in any case
+        return then(value::array());
+      if (auto no = too_large(settings, name, *its))
+        return then(std::move(*no));
+      then(launch_warnings(settings, *its));
+    });
 }
 
 /// Checks the submission of a creation, or of a command that only validates, and completes its configuration.
@@ -53,9 +76,6 @@ result<cluster_creation::placed_config> cluster_creation::accepted(const Submiss
   auto checked = accept(x.config);
   if (!checked)
     return checked.error();
-  const auto slots_in = [this](const std::string& pool) { return machine_.who.slots_in(pool); };
-  if (auto no = too_large(checked->settings, machine_.who.configuration(), slots_in); no && !below.unmanaged)
-    return *no;
   auto project = machine_.where.place_of(x.project, checked->settings);
   if (!project)
     return project.error();
@@ -131,36 +151,49 @@ caf::result<command_result> cluster_creation::on(const std::string& user, comman
     wanted.name =
       settings.value("name", value()).is_string() ? settings["name"].get<std::string>() : "experiment";
   auto promise = self_->make_response_promise<command_result>();
-  if (x.context.held.empty()) {
-    record(std::move(wanted), x.activate, promise);
-    return promise;
-  }
-  self_->request(peers_.journal, journal_timeout, store_blob{std::move(x.context.held)})
-    .then(
-      [this, wanted, activate = x.activate, promise](const blob_stored& blob) mutable {
-        wanted.context = blob.name;
-        record(std::move(wanted), activate, promise);
-      },
-      [promise](const caf::error& why) mutable { promise.deliver(refused(from_caf(why))); });
+  auto go_on = [this, wanted = std::move(wanted), activate = x.activate, files = std::move(x.context.held),
+                promise](result<value> warnings) mutable {
+    if (!warnings) {
+      promise.deliver(refused(warnings.error()));
+      return;
+    }
+    if (files.empty())
+      return record(std::move(wanted), activate, std::move(*warnings), promise);
+    self_->request(peers_.journal, journal_timeout, store_blob{std::move(files)})
+      .then(
+        [this, wanted = std::move(wanted), activate, warnings = std::move(*warnings),
+         promise](const blob_stored& blob) mutable {
+          wanted.context = blob.name;
+          record(std::move(wanted), activate, std::move(warnings), promise);
+        },
+        [promise](const caf::error& why) mutable { promise.deliver(refused(from_caf(why))); });
+  };
+  if (x.unmanaged) // no pool places its trials
+    go_on(value::array());
+  else
+    check_size(settings, std::move(go_on));
   return promise;
 }
 
-void cluster_creation::record(experiment_created wanted, bool activate, promise to) {
+void cluster_creation::record(experiment_created wanted, bool activate, value warnings, promise to) {
   // The checkpoint may have gone while the files were stored.
   if (auto fine = with_source(wanted.config); !fine) {
     to.deliver(refused(fine.error()));
     return;
   }
   auto made = machine_.create(wanted);
+  const auto done = [id = made.id.value, warnings = std::move(warnings)] {
+    return answered({{"id", id}, {"warnings", warnings}});
+  };
   if (made.facts.empty()) { // a repeat of a key gets the same answer
-    to.deliver(answered({{"id", made.id.value}}));
+    to.deliver(done());
     return;
   }
   const auto submitted = std::get<experiment_created>(made.facts.front()).at;
   if (!wanted
          .unmanaged) // from now on, so that the checkpoint is not removed before the experiment is durable
     machine_.uses.begin_with(made.id, source_in(wanted.config));
-  with_.take(std::move(made.facts), [this, to, id = made.id, activate, submitted,
+  with_.take(std::move(made.facts), [this, to, done, id = made.id, activate, submitted,
                                      wanted = std::move(wanted)](const caf::error& why) mutable {
     if (why) {
       machine_.uses.forget(id);
@@ -168,7 +201,7 @@ void cluster_creation::record(experiment_created wanted, bool activate, promise 
       return;
     }
     if (wanted.unmanaged) { // an unmanaged experiment has no actor
-      to.deliver(answered({{"id", id.value}}));
+      to.deliver(done());
       return;
     }
     auto settings = with_.experiments.settings_of(id, wanted.config, wanted.context, wanted.owner, submitted);
@@ -179,17 +212,14 @@ void cluster_creation::record(experiment_created wanted, bool activate, promise 
     }
     with_.experiments.start(std::move(*settings), {}, !activate);
     if (activate) {
-      to.deliver(answered({{"id", id.value}}));
+      to.deliver(done());
       return;
     }
     self_
       // The experiment answers once the pause is durable.
       ->request(with_.experiments.actor_of(id), journal_timeout, experiment_pause{})
-      .then(
-        [to, id](const committed&) mutable {
-          to.deliver(answered({{"id", id.value}}));
-        },
-        [to](const caf::error& fault) mutable { to.deliver(refused(from_caf(fault))); });
+      .then([to, done](const committed&) mutable { to.deliver(done()); },
+            [to](const caf::error& fault) mutable { to.deliver(refused(from_caf(fault))); });
   });
 }
 

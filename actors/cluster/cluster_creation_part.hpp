@@ -11,6 +11,7 @@
 namespace troupe {
 
 class cluster_experiments;
+class cluster_members;
 class cluster_unmanaged;
 
 class cluster_creation {
@@ -21,6 +22,7 @@ public:
     std::function<void(std::vector<cluster_fact>, done_callback)> take; ///< makes decided facts durable
     // Other parts of the cluster actor; they outlive this object.
     cluster_experiments& experiments;
+    const cluster_members& members;
     const cluster_unmanaged& unmanaged;
   };
   /// `setup`, `peers` and `machine` belong to the cluster actor and outlive this object.
@@ -45,7 +47,10 @@ private:
   template <class Submission>
   result<placed_config> accepted(const Submission& x, const std::string& user) const;
   result<void> with_source(value& settings) const;
-  void record(experiment_created wanted, bool activate, promise to);
+  /// Asks the pool of an experiment with these settings about its size, and calls `then` with the warnings,
+  /// or with why the pool refuses it.
+  void check_size(const value& settings, std::function<void(result<value> warnings)> then) const;
+  void record(experiment_created wanted, bool activate, value warnings, promise to);
 
   actor_base<cluster_actor>* self_;
   const cluster_setup& setup_;

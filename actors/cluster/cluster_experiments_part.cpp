@@ -14,6 +14,7 @@
 #include "actors/shells/durable.hpp"
 #include "actors/shells/obey.hpp"
 #include "model/config/cluster_config.hpp"
+#include "model/config_in_force.hpp"
 #include "model/described.hpp"
 #include "model/names.hpp"
 
@@ -201,8 +202,7 @@ caf::result<command_result> cluster_experiments::on(const std::string& user,
                              [&](const std::string& pool) {
                                return may_use(machine_.rules, machine_.where, machine_.who.configuration(),
                                               pool, workspace);
-                             },
-                             [this](const std::string& pool) { return machine_.who.slots_in(pool); }},
+                             }},
                             self_->now());
   if (!wanted)
     return refused(wanted.error());
@@ -211,7 +211,8 @@ caf::result<command_result> cluster_experiments::on(const std::string& user,
     return one.latest_checkpoint.empty() &&
            std::find(wanted->trials.begin(), wanted->trials.end(), one.id) != wanted->trials.end();
   });
-  auto config = wanted->config.is_object() ? wanted->config : row->config.get();
+  const bool changes = wanted->config.is_object();
+  auto config = changes ? wanted->config : row->config.get();
   const auto unusable = [this](const checkpoint_row& one) {
     return machine_.uses.unusable(one, machine_.ids);
   };
@@ -225,27 +226,55 @@ caf::result<command_result> cluster_experiments::on(const std::string& user,
         if (const auto why = unusable(*newest); !why.empty())
           return refused({errc::conflict, "checkpoint " + newest->saved.uuid + ", with which trial " +
                                             to_string(trial.id) + " would continue, " + why});
-  if (wanted->config.is_object())
-    wanted->config = std::move(config);
+  if (changes)
+    wanted->config = config;
   wanted->by = user;
-  const auto again = *wanted;
-  const auto sources = source_in(again.config.is_object() ? again.config : row->config.get());
-  auto facts = machine_.ids.go_on(std::move(*wanted), row->continued);
-  if (facts.empty())
-    return refused({errc::conflict, "experiment " + to_string(x.id) + " is being continued or deleted"});
-  machine_.uses.begin_with(x.id, sources);
+  auto promise = self_->make_response_promise<command_result>();
+  auto go_on = [this, wanted = std::move(*wanted), overrides = x.config, before = row->continued, promise] {
+    record_continuation(wanted, overrides, before, promise);
+  };
+  // From now on, so that no checkpoint is removed while the pool is asked.
+  machine_.uses.begin_with(x.id, source_in(changes ? config : row->config.get()));
+  auto in_force = changes ? std::move(config) : config_in_force(*row);
+  const auto& cluster = machine_.who.configuration();
+  const auto pool = config::pool_of_experiment(cluster, in_force);
+  if (!pool || config::pool_settings(cluster, *pool).value("launch_error", value()) != true)
+    go_on(); // the pool refuses nothing
+  else
+    with_.members.ask_capacity(*pool,
+                               [this, go_on = std::move(go_on), config = std::move(in_force), id = x.id,
+                                name = *pool, promise](const result<pool_capacity>& its) mutable {
+                                 if (auto no = its ? too_large(config, name, *its) : std::nullopt) {
+                                   if (!experiments_.contains(id))
+                                     machine_.uses.forget(id);
+                                   promise.deliver(refused(*no));
+                                 } else {
+                                   go_on();
+                                 }
+                               });
+  return promise;
+}
+
+void cluster_experiments::record_continuation(const experiment_continued& wanted, const value& overrides,
+                                              std::uint32_t before,
+                                              caf::typed_response_promise<command_result> promise) {
+  auto facts = machine_.ids.go_on(wanted, before);
+  if (facts.empty()) {
+    promise.deliver(
+      refused({errc::conflict, "experiment " + to_string(wanted.id) + " is being continued or deleted"}));
+    return;
+  }
   machine_.pass_on(facts);
   const auto add = [&facts](auto more) {
     for (auto& one : more)
       std::visit([&](auto& fact) { facts.emplace_back(std::move(fact)); }, one);
   };
-  add(machine_.where.say_anew(again));
-  if (again.config.is_object())
-    if (const auto days = log_days_named(x.config, again.config))
-      if (auto kept = machine_.rules.retain({x.id, {}, *days}, user, self_->now()))
+  add(machine_.where.say_anew(wanted));
+  if (wanted.config.is_object())
+    if (const auto days = log_days_named(overrides, wanted.config))
+      if (auto kept = machine_.rules.retain({wanted.id, {}, *days}, wanted.by, self_->now()))
         add(std::move(*kept)); // counts over what was set before
-  auto promise = self_->make_response_promise<command_result>();
-  with_.take(std::move(facts), [this, promise, id = x.id](const caf::error& why) mutable {
+  with_.take(std::move(facts), [this, promise, id = wanted.id](const caf::error& why) mutable {
     if (why) {
       machine_.uses.forget(id);
       promise.deliver(refused(from_caf(why)));
@@ -256,7 +285,6 @@ caf::result<command_result> cluster_experiments::on(const std::string& user,
     with_.deletions.delete_doomed(); // the project may have been deleted meanwhile
     promise.deliver(answered());
   });
-  return promise;
 }
 
 caf::result<command_result> cluster_experiments::on(const std::string& user,

@@ -26,7 +26,7 @@ public:
   struct needs {
     std::function<void(std::vector<cluster_fact>, done_callback)> take; ///< makes decided facts durable
     std::function<void(const members_event&)> tell_members;
-    /// Ends the processes of a run that no actor looks after any more, and frees the run's slots.
+    /// Ends the processes of a run that no actor looks after any more (cluster_members::let_go).
     std::function<void(const allocation_id&, const std::vector<placement>& on)> let_go;
     // Other parts of the cluster actor; they outlive this object.
     const cluster_members& members;
@@ -83,6 +83,10 @@ private:
   template <class OfTask>
   caf::result<command_result> hand_on(allocation_id from, OfTask x);
 
+  /// Makes the continuation durable, and answers. `before`: how often the experiment was continued when the
+  /// continuation was decided; `overrides`: what was laid over its configuration.
+  void record_continuation(const experiment_continued& wanted, const value& overrides, std::uint32_t before,
+                           caf::typed_response_promise<command_result> promise);
   result<std::set<std::string>> sources_in(experiment_id id, const value& orders) const;
   void abandon_tasks(experiment_id id);
   sandbox_defaults sandbox_defaults_of(const experiment_settings& settings, const std::string& pool) const;

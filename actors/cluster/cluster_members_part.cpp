@@ -8,6 +8,8 @@
 #include "actors/shells/obey.hpp"
 #include "model/config/cluster_config.hpp"
 
+#include <caf/all.hpp>
+
 #include <algorithm>
 #include <limits>
 
@@ -155,9 +157,33 @@ void cluster_members::run(const end_pool& x) {
   }
 }
 
-void cluster_members::release(const allocation_id& run) {
+void cluster_members::let_go(const allocation_id& run, const std::vector<placement>& on) {
+  const auto now = self_->now();
+  std::erase_if(let_go_, [&](const auto& x) { return now > x.second.at + 2 * machine_.first_give_away(); });
+  std::set<std::string> holding; // pools in which slots are held on
+  for (const auto& part : on)
+    if (const auto twin = twin_of(part.agent)) {
+      let_go_[run] = {now, on};
+      holding.insert(machine_.pool_of(part.agent));
+      self_->send(twin, forget_ordered{run});
+    }
   for (const auto& [name, pool] : pools_)
-    self_->send(pool, slots_released{run});
+    if (!holding.contains(name))
+      self_->send(pool, slots_released{run});
+    else
+      for (const auto& part : on)
+        if (!twin_of(part.agent))
+          self_->send(pool, slots_released{run, part.agent});
+}
+
+void cluster_members::ask_capacity(const std::string& name, capacity_callback then) const {
+  const auto pool = pools_.find(name);
+  if (pool == pools_.end())
+    return then(error{errc::not_found, "resource pool '" + name + "' not found"});
+  const auto answer = std::make_shared<capacity_callback>(std::move(then)); // it may hold the files of a task
+  self_->request(pool->second, std::chrono::seconds(10), explain_allocation{})
+    .then([answer](const allocation_explained& got) { (*answer)(capacity_of(got.why)); },
+          [answer](const caf::error& why) { (*answer)(from_caf(why)); });
 }
 
 // ---- agents
@@ -167,8 +193,19 @@ void cluster_members::run(const make_twin& x) {
   const auto& pool = pools_[x.pool];
   link.twin = spawn_twin(self_->system(), x.agent, setup_.lease, pool);
   self_->monitor(link.twin);
-  if (x.again)
-    self_->send(link.twin, with_.open_tasks_on(x.agent)); // arrives before the agent registers
+  if (x.again) { // these arrive before the agent registers
+    auto open = with_.open_tasks_on(x.agent);
+    std::vector<forget_ordered> given_up;
+    for (const auto& [run, its] : let_go_)
+      for (const auto& part : its.on)
+        if (part.agent == x.agent) {
+          open.tasks.push_back({run, part.slots});
+          given_up.push_back({run});
+        }
+    self_->send(link.twin, std::move(open));
+    for (auto& one : given_up)
+      self_->send(link.twin, std::move(one));
+  }
   // The twin reaches the pool before any actor that is made later can ask the pool for it.
   self_->send(pool, link.twin, x.agent);
   if (x.again)

@@ -2,6 +2,7 @@
 
 #include "actors/catalogue/pool_bindings.hpp"
 #include "actors/catalogue/task_defaults.hpp"
+#include "actors/cluster/cluster_members_part.hpp"
 #include "actors/retention/bucket_order.hpp"
 #include "actors/shells/durable.hpp"
 #include "actors/shells/obey.hpp"
@@ -338,8 +339,6 @@ task_world cluster_tasks::world(const std::string& user) const {
   out.may_use = [this](const std::string& pool, workspace_id in) {
     return may_use(machine_.rules, machine_.where, machine_.who.configuration(), pool, in);
   };
-  out.largest_agent = [this](const std::string& pool) { return machine_.who.largest_agent_in(pool); };
-  out.slots_in = [this](const std::string& pool) { return machine_.who.slots_in(pool); };
   out.account = [this, user](const task_created& made) {
     return task_defaults(machine_.records, machine_.where, made.pool, made.workspace, user).account;
   };
@@ -370,35 +369,55 @@ caf::result<command_result> cluster_tasks::on(const std::string& user, commands:
   auto created = to_create(x, user, here);
   if (!created)
     return refused(created.error());
-  auto& [made, answer] = *created;
-  const auto going = removed_by(made);
+  const auto going = removed_by(created->made);
   for (const auto& uuid : going)
     if (machine_.uses.in_use(uuid, machine_.books))
       return refused({errc::conflict, "checkpoint " + uuid + " is in use"});
-  if (x.preview)
-    return answered(std::move(answer));
-  machine_.uses.begin_removal(to_string(made.id), going);
-  if (!x.key.empty()) {
-    made.details["key"] = x.key;
+  if (!x.preview)
+    machine_.uses.begin_removal(to_string(created->made.id), going);
+  if (!x.key.empty() && !x.preview) {
+    created->made.details["key"] = x.key;
     creating_.insert(user + "\n" + x.key);
   }
   auto to = self_->make_response_promise<command_result>();
-  if (x.context.held.empty()) {
-    append(std::move(made), std::move(answer), to);
-    return to;
-  }
-  const auto key = key_of(made);
-  self_->request(peers_.journal, journal_timeout, store_blob{std::move(x.context.held)})
+  with_.members.ask_capacity(created->made.pool,
+                             [this, wanted = *created, files = std::move(x.context.held), preview = x.preview,
+                              to](const result<pool_capacity>& pool) mutable {
+                               if (auto no = pool ? unfulfillable(wanted.made, *pool) : std::nullopt) {
+                                 give_up(wanted.made);
+                                 to.deliver(refused(*no));
+                                 return;
+                               }
+                               if (pool)
+                                 wanted.answer["warnings"] = launch_warnings(wanted.made, *pool);
+                               if (preview)
+                                 to.deliver(answered(std::move(wanted.answer)));
+                               else
+                                 store(std::move(wanted), std::move(files), to);
+                             });
+  return to;
+}
+
+void cluster_tasks::store(created_task wanted, std::string files, promise to) {
+  auto& [made, answer] = wanted;
+  if (files.empty())
+    return append(std::move(made), std::move(answer), to);
+  self_->request(peers_.journal, journal_timeout, store_blob{std::move(files)})
     .then(
-      [this, made = std::move(made), answer = std::move(answer), to](const blob_stored& blob) mutable {
+      [this, made, answer, to](const blob_stored& blob) mutable {
         made.context = blob.name;
         append(std::move(made), std::move(answer), to);
       },
-      [this, key, to](const caf::error& why) mutable {
-        creating_.erase(key);
+      [this, made, to](const caf::error& why) mutable {
+        give_up(made);
         to.deliver(refused(from_caf(why)));
       });
-  return to;
+}
+
+/// Forgets a creation that comes to nothing.
+void cluster_tasks::give_up(const task_created& made) {
+  creating_.erase(key_of(made));
+  machine_.uses.end_removal(to_string(made.id));
 }
 
 std::optional<task_detail> cluster_tasks::made_with(task_kind kind, const std::string& user,
@@ -448,8 +467,7 @@ void cluster_tasks::append(std::shared_ptr<creation> x) {
         // append is repeated: a repeat changes nothing and is answered like the first.
         if (why == caf::sec::request_timeout && !closing_)
           return append(x);
-        creating_.erase(key_of(x->made));
-        machine_.uses.end_removal(to_string(x->made.id));
+        give_up(x->made);
         x->to.deliver(refused(from_caf(why)));
       });
 }

@@ -16,14 +16,17 @@
 
 namespace troupe {
 
+class cluster_members;
+
 class cluster_tasks {
 public:
   struct needs {
     std::function<std::map<std::string, pool_actor>()> pools;
     std::function<void(const members_event&)> tell_members;
-    /// Ends the processes of a run that no actor looks after any more, and frees the run's slots.
+    /// Ends the processes of a run that no actor looks after any more (cluster_members::let_go).
     std::function<void(const allocation_id&, const std::vector<placement>& on)> let_go;
-    std::function<void()> arm; ///< to be called when `deadline` has changed
+    std::function<void()> arm;      ///< to be called when `deadline` has changed
+    const cluster_members& members; ///< another part of the cluster actor; it outlives this object
   };
   /// `setup`, `peers` and `machine` belong to the cluster actor and outlive this object.
   cluster_tasks(actor_base<cluster_actor>* self, const cluster_setup& setup, const cluster_peers& peers,
@@ -83,6 +86,9 @@ private:
   void abandon(const task_detail& row, const std::string& why);
   void say_last_words(task_id id);
   void last_words_are_said(task_id id);
+  /// Stores the files of a task that is to be created, then its creation.
+  void store(created_task wanted, std::string files, promise to);
+  void give_up(const task_created& made);
   struct creation;
   /// Appends the creation, and answers `to` when the journal has said whether it is stored, however late.
   void append(task_created made, value answer, promise to);

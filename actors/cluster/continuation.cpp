@@ -40,32 +40,39 @@ bool says_nothing(const value& overrides) {
   return shown.empty() || shown == "{}";
 }
 
-/// The least slots with which a trial runs; null where the configuration does not say it.
-static value least_slots(const value& settings) {
+/// The number of slots of a trial; of a range its `end`, "min" or "max". Null where the configuration does
+/// not say it.
+static value slots_of_trial(const value& settings, const char* end) {
   auto wanted = settings.value(value::json_pointer("/resources/slots_per_trial"), value(1));
   if (wanted.is_object())
-    wanted = wanted.value("min", value(1));
+    wanted = wanted.value(end, value(1));
   return wanted.is_number_integer() ? wanted : value();
 }
 
-std::optional<error> too_large(const value& settings, const value& cluster,
-                               const std::function<int(const std::string& pool)>& slots_in) {
-  const auto pool = config::pool_of_experiment(cluster, settings);
-  if (!pool || config::pool_settings(cluster, *pool).value("launch_error", value()) != true)
+std::optional<error> too_large(const value& settings, const std::string& name, const pool_capacity& pool) {
+  const auto wanted = slots_of_trial(settings, "min");
+  if (!pool.launch_error || wanted.is_null() || wanted.get<std::int64_t>() <= pool.most())
     return std::nullopt;
-  const auto wanted = least_slots(settings);
-  const int there = slots_in(*pool);
-  if (wanted.is_null() || wanted.get<std::int64_t>() <= there)
-    return std::nullopt;
-  return error{errc::invalid, "resources.slots_per_trial: " + to_json(wanted) + " slots, and pool '" + *pool +
-                                "' has " + std::to_string(there) +
+  return error{errc::invalid, "resources.slots_per_trial: " + to_json(wanted) + " slots, and pool '" + name +
+                                "' has " + std::to_string(pool.most()) +
                                 "\nhint: ask for fewer, or start more agents, or raise max_slots where the "
                                 "pool has it; pools." +
-                                *pool + ".launch_error: false lets it wait"};
+                                name + ".launch_error: false lets it wait"};
+}
+
+value launch_warnings(const value& settings, const pool_capacity& pool) {
+  auto out = value::array();
+  const auto least = slots_of_trial(settings, "min"), most = slots_of_trial(settings, "max");
+  if (least.is_null() || most.is_null())
+    return out;
+  const bool single = settings.value(value::json_pointer("/resources/is_single_node"), value()) == true;
+  if (auto code = launch_warning(pool, least.get<int>(), most.get<int>(), single); !code.empty())
+    out.push_back(std::move(code));
+  return out;
 }
 
 std::optional<error> below_one_trial(const value& settings, std::int64_t max_slots) {
-  const auto least = least_slots(settings);
+  const auto least = slots_of_trial(settings, "min");
   if (least.is_null() || max_slots >= least.get<std::int64_t>())
     return std::nullopt;
   return error{errc::invalid, "max_slots: " + std::to_string(max_slots) +
@@ -114,8 +121,6 @@ result<experiment_continued> to_continue(const experiment_row& row, const std::v
     return pool.error();
   if (pool && !terms.may_use(*pool))
     return error{errc::invalid, "resource pool '" + *pool + "' is not available in its workspace"};
-  if (auto no = too_large(*config, terms.cluster, terms.slots_in))
-    return *no;
   if (changes)
     out.config = std::move(*config);
   for (const auto& trial : trials)

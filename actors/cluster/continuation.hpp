@@ -1,6 +1,7 @@
 #pragma once
 // Decides which trials of an ended experiment run again, and with which configuration. Pure.
 
+#include "actors/pool/capacity.hpp"
 #include "model/facts.hpp"
 #include "model/rows.hpp"
 
@@ -15,7 +16,6 @@ struct continuation_terms {
   value constraints;                                    ///< constraints by policies; null: none
   value invariant;                                      ///< values that policies fix; null: none
   std::function<bool(const std::string& pool)> may_use; ///< whether the workspace may use the pool
-  std::function<int(const std::string& pool)> slots_in; ///< slots of the pool (members::slots_in)
 };
 
 /// `row` is an experiment that has ended. `overrides` is laid over its configuration and what users have said
@@ -33,10 +33,13 @@ std::optional<int> log_days_named(const value& overrides, const value& config);
 /// Whether a text that is laid over a configuration changes nothing.
 bool says_nothing(const value& overrides);
 
-/// Why a trial of this complete configuration is too large for its pool; nothing where it is not, or the pool
-/// also takes trials that are larger than what the pool has now (`launch_error`).
-std::optional<error> too_large(const value& settings, const value& cluster,
-                               const std::function<int(const std::string& pool)>& slots_in);
+/// Why a trial of this complete configuration is too large for the pool of this name; nothing where it is
+/// not, or the pool also takes trials that are larger than what the pool has now (`launch_error`).
+std::optional<error> too_large(const value& settings, const std::string& name, const pool_capacity& pool);
+
+/// The codes of warnings of a trial of this complete configuration; an empty list where it waits for nothing
+/// but the end of other runs.
+value launch_warnings(const value& settings, const pool_capacity& pool);
 
 /// Why the trials of this complete configuration may not have `max_slots` as their limit; nothing where at
 /// least one trial can run below it.

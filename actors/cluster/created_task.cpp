@@ -1,6 +1,7 @@
 #include "actors/cluster/created_task.hpp"
 
 #include "actors/cluster/accepted_task.hpp"
+#include "actors/task/task_settings.hpp"
 
 namespace troupe {
 
@@ -74,7 +75,6 @@ result<created_task> to_create(const commands::task_create& wish, const std::str
   below.aux_pool = place->aux_pool;
   if (!collects)
     below.may_use = [&](const std::string& pool) { return world.may_use(pool, workspace); };
-  below.largest_agent = world.largest_agent;
   auto accepted = accept_task(made.id, config, wish.config_name, below);
   if (!accepted)
     return accepted.error();
@@ -86,14 +86,30 @@ result<created_task> to_create(const commands::task_create& wish, const std::str
       made.details["account"] = {
         {"user", as->user}, {"uid", as->uid}, {"group", as->group}, {"gid", as->gid}};
   made.name = std::move(accepted->name);
-  auto warnings = value::array();
-  const auto slots =
-    number_in(made.config.value(value::json_pointer("/resources/slots"), value(0))).value_or(0);
-  if (slots > world.slots_in(made.pool))
-    warnings.push_back("LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED");
   value answer{
-    {"id", to_string(made.id)}, {"config", made.config}, {"pool", made.pool}, {"warnings", warnings}};
+    {"id", to_string(made.id)}, {"config", made.config}, {"pool", made.pool}, {"warnings", value::array()}};
   return created_task{std::move(made), std::move(answer)};
+}
+
+std::optional<error> unfulfillable(const task_created& made, const pool_capacity& pool) {
+  const auto settings = task_settings_of(made, "");
+  if (!settings || !settings->spec.rules.single_node || pool.largest < 0 ||
+      settings->spec.slots <= pool.largest)
+    return std::nullopt;
+  return error{errc::invalid, "failed to prepare launch params: request unfulfillable, please try requesting "
+                              "less slots (the largest agent of pool '" +
+                                made.pool + "' has " + std::to_string(pool.largest) + ")"};
+}
+
+value launch_warnings(const task_created& made, const pool_capacity& pool) {
+  auto out = value::array();
+  const auto settings = task_settings_of(made, "");
+  if (!settings)
+    return out;
+  const auto& spec = settings->spec;
+  if (!launch_warning(pool, spec.slots, spec.slots, spec.rules.single_node).empty())
+    out.push_back("LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED"); // Determined's client knows this code alone
+  return out;
 }
 
 } // namespace troupe

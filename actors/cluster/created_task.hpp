@@ -3,6 +3,7 @@
 // Pure.
 
 #include "actors/allocation/sandbox_terms.hpp"
+#include "actors/pool/capacity.hpp"
 #include "model/commands/task_commands.hpp"
 #include "model/facts.hpp"
 
@@ -21,14 +22,12 @@ struct task_world {
   value cluster;                                                             ///< configuration in force
   std::function<value(workspace_id)> invariant, constraints;                 ///< policies; null: none
   std::function<bool(const std::string& pool, workspace_id)> may_use;
-  std::function<int(const std::string& pool)> largest_agent; ///< slots of the largest agent; -1: unknown
-  std::function<int(const std::string& pool)> slots_in;      ///< slots of the pool (members::slots_in)
   std::function<std::optional<task_account>(const task_created&)> account; ///< account of its processes
 };
 
 struct created_task {
   task_created made; ///< the blob with the files of the wish is still missing
-  value answer;      ///< {id, config, pool, warnings}
+  value answer;      ///< {id, config, pool, warnings}; the pool is still to be asked for the warnings
 };
 
 /// The kind of task with this name; task_kind::trial where there is none.
@@ -37,5 +36,11 @@ task_kind kind_named(const std::string& name);
 /// Fails with errc::invalid or errc::not_found and the reason.
 result<created_task> to_create(const commands::task_create& wish, const std::string& user,
                                const task_world& world);
+
+/// Why no agent of its pool could hold the task, which Determined refuses then; nothing where one could, or
+/// the agents are not known.
+std::optional<error> unfulfillable(const task_created& made, const pool_capacity& pool);
+/// The codes of warnings of the task; an empty list where it waits for nothing but the end of other runs.
+value launch_warnings(const task_created& made, const pool_capacity& pool);
 
 } // namespace troupe

@@ -192,26 +192,6 @@ std::string members::pool_of(const std::string& agent) const {
   return there ? there->pool : std::string();
 }
 
-int members::slots_in(const std::string& pool) const {
-  int slots = 0;
-  for (const auto& [name, known] : agents_)
-    if (is_here(name) && pool_of(name) == pool)
-      slots += known.slots;
-  if (const auto provider = config::provider_settings(configuration_, pool); provider.is_object())
-    slots = std::max(slots, provider.value("max_instances", 5) * provider.value("instance_slots", 1));
-  if (const auto most = number_in(config::pool_settings(configuration_, pool).value("max_slots", value())))
-    slots = static_cast<int>(std::min<double>(slots, *most));
-  return slots;
-}
-
-int members::largest_agent_in(const std::string& pool) const {
-  int largest = -1;
-  for (const auto& [name, known] : agents_)
-    if (pool_of(name) == pool || (pool_of(name).empty() && wanted_pool(name) == pool))
-      largest = std::max(largest, known.slots);
-  return largest;
-}
-
 bool members::is_here(const std::string& agent) const {
   const auto* there = find(agent);
   return there && there->here;

@@ -179,11 +179,6 @@ public:
   duration first_give_away() const { return first_give_away_; }
   /// Time at which the runs of an agent that is away have been given away.
   time_point gives_away(const std::string& agent) const;
-  /// Number of slots of the connected agents of this pool; of an elastic pool, at least the slots of all
-  /// instances that the pool may have. No more than the pool's `max_slots`.
-  int slots_in(const std::string& pool) const;
-  /// Number of slots of the largest agent of this pool, whether connected or away; -1: no agent is known.
-  int largest_agent_in(const std::string& pool) const;
 
   /// The answer to a sandbox whose agent closed its socket, and which asks whether it may go on, or says that
   /// none of its processes lives any more. While the agent is here, the agent speaks for its sandboxes.

@@ -135,6 +135,14 @@ agent_shares room_index::fit(int slots, bool single_node, gang_rule gangs) const
   return gangs == gang_rule::any ? spread(slots) : whole(slots, gangs == gang_rule::whole_mixed);
 }
 
+bool room_index::holds(int least, int most, bool single_node, gang_rule gangs) const {
+  const int last = gangs == gang_rule::any || single_node ? least : std::min(most, free_);
+  for (int slots = least; slots <= last; ++slots)
+    if (!fit(slots, single_node, gangs).empty())
+      return true;
+  return false;
+}
+
 bool room_index::better(const agent_shares& a, const agent_shares& b) const {
   if (a.size() != b.size())
     return a.size() < b.size();

@@ -51,6 +51,9 @@ public:
 
   /// The agents that hold `slots` > 0 slots, best agents first; empty where the slots do not fit.
   agent_shares fit(int slots, bool single_node, gang_rule gangs) const;
+  /// Whether some number of slots from `least` > 0 to `most` fits. Whole agents may hold a larger number
+  /// where they do not hold a smaller one.
+  bool holds(int least, int most, bool single_node, gang_rule gangs) const;
   /// The same for a gang that is too large for the agents of `preferred`, which are some of these: it takes
   /// no more agents than without a preference, and as many preferred ones among them as possible.
   agent_shares fit_beside(const room_index& preferred, int slots, gang_rule gangs) const;

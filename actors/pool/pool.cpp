@@ -331,7 +331,7 @@ void pool::on(actions& out, const slots_released& ev) {
     forget(run);
   } else if (const auto* agent = known_agent(ev.agent)) {
     let_go(run, agent);
-    if (run.on.empty() && !run.granted) // only an inventory had named the run
+    if (run.on.empty())
       forget(run);
   }
 }

@@ -17,6 +17,8 @@
 
 namespace troupe {
 
+struct pool_capacity;
+
 // Actions; report_unplaceable and preempt_allocation are two more.
 struct grant_slots {
   allocation_id allocation;
@@ -92,6 +94,9 @@ public:
   /// What a provider has to know: the slots that runs wait for and may have, and the agents. In the order of
   /// jobs and of agents' names.
   pool_demand demand() const;
+  /// What a submission is checked against.
+  pool_capacity capacity() const;
+  bool knows(allocation_id id) const { return runs_.contains(id); }
 
   static pool_settings first_come();
 
@@ -305,6 +310,7 @@ private:
   bool may_bring(const placement_rules& rules) const;
   void learn_of_instance(const pool_agent& agent);
   bool is_launched_for(const pool_run& run) const;
+  int launched_for(const pool_run& run, int most) const;
   std::int64_t most_supplied() const; ///< slots of all instances that the provider may launch
   std::optional<reason_text> supply_reason(const pool_run& run) const;
   reason_text impossible_reason(const pool_run& run) const;

@@ -1,5 +1,6 @@
 #include "actors/pool/pool_actor.hpp"
 
+#include "actors/pool/capacity.hpp"
 #include "actors/shells/probed.hpp"
 
 #include <caf/all.hpp>
@@ -50,11 +51,11 @@ public:
         step(ev);
       },
       [this](const slots_released& ev) {
-        if (ev.agent.empty()) {
+        step(ev);
+        if (ev.agent.empty() || !machine_.knows(ev.allocation)) {
           waiting_.erase(ev.allocation);
           asked_before_.erase(ev.allocation);
         }
-        step(ev);
       },
       [this](const agent_drain& ev) { step(ev); },
       [this](const watch_by_name& x) {
@@ -102,6 +103,8 @@ public:
         step(ev);
       },
       [this](const explain_allocation& x) {
+        if (!x.allocation) // no run yet: what the pool could hold
+          return allocation_explained{to_value(machine_.capacity())};
         return allocation_explained{machine_.explain(x.allocation, x.outlooks, self_->now())};
       },
       [this](const look_at_agent& x) { return agent_looked_at{machine_.is_idle(x.agent)}; },

@@ -1,5 +1,6 @@
 // What an elastic pool tells its provider, and for which runs the provider can launch instances.
 
+#include "actors/pool/capacity.hpp"
 #include "actors/pool/pool.hpp"
 
 #include <algorithm>
@@ -23,9 +24,8 @@ public:
           all_.push_back({&agent, std::min(left, size_)});
   }
 
-  /// Returns the slots that the run needs beyond those instances.
-  int serve(const pool_run& run) {
-    int need = run.need();
+  /// Of the `need` slots that the run is to get, returns those that it needs beyond those instances.
+  int serve(const pool_run& run, int need) {
     if (all_.empty())
       return need;
     const auto [known, fresh] = by_view_.try_emplace(run.view->number);
@@ -98,9 +98,11 @@ pool_demand pool::demand() const {
   };
   std::map<limit_key, std::optional<int>> left; ///< room that the runs before leave; none: no limit
   std::map<const pool_job*, std::array<std::optional<int>*, 4>> rooms; // never iterated
+  /// Takes the slots for which instances are launched below the limits, and returns how many these are;
+  /// 0: the limits leave too few.
   const auto takes_room = [&](const pool_run& run) {
     if (unlimited(*run.job))
-      return true;
+      return launched_for(run, run.slots);
     const auto [known, fresh] = rooms.try_emplace(run.job);
     if (fresh) {
       auto* next = known->second.data();
@@ -111,13 +113,14 @@ pool_demand pool::demand() const {
         *next++ = &at->second;
       }
     }
-    for (const auto* most : known->second)
-      if (*most && **most < run.need())
-        return false;
-    for (auto* most : known->second)
-      if (*most)
-        **most -= run.need();
-    return true;
+    int most = run.slots;
+    for (const auto* its : known->second)
+      most = std::min(most, its->value_or(most));
+    const int slots = most < run.need() ? 0 : launched_for(run, most);
+    for (auto* its : known->second)
+      if (*its)
+        **its -= slots;
+    return slots;
   };
   // Before any instance has come, a run that asks for devices brings one alone, by which the pool learns what
   // instances are like. Further such runs wait for that one.
@@ -129,10 +132,13 @@ pool_demand pool::demand() const {
   idle_instances idle(*this);
   for (const auto* run : queued()) {
     const bool unknown = asks_of_unknown(*run);
-    if ((unknown && learns) || !is_wanted_for(*run) || !takes_room(*run))
+    if ((unknown && learns) || !is_wanted_for(*run))
+      continue;
+    const int wanted = takes_room(*run);
+    if (wanted == 0)
       continue;
     learns = learns || unknown;
-    if (int slots = idle.serve(*run); slots > 0)
+    if (int slots = idle.serve(*run, wanted); slots > 0)
       ++counts[{run->job->terms.job.value, unknown ? std::min(slots, supply_.instance_slots) : slots}];
   }
   for (const auto* run : aux_waiting_.list())
@@ -152,12 +158,41 @@ pool_demand pool::demand() const {
   return out;
 }
 
-/// Whether the provider is asked for instances because of this run, as wanted_instances() counts: a run that
-/// is larger than an instance has to fill whole instances.
+/// Whether the provider is asked for instances because of this run.
 bool pool::is_launched_for(const pool_run& run) const {
+  return !run.guest && supply_can_hold(run) && (run.slots == 0 || launched_for(run, run.slots) > 0);
+}
+
+/// With how many slots, at most `most`, the run counts in the demand, as wanted_instances() takes it: a run
+/// that is larger than an instance has to fill whole instances. 0: no instances are launched for it.
+int pool::launched_for(const pool_run& run, int most) const {
   const int size = supply_.instance_slots;
-  return !run.guest && supply_can_hold(run) &&
-         (run.slots == 0 || run.need() <= size || (size > 0 && run.need() % size == 0));
+  const auto supplied = run.single_node ? std::int64_t{size} : most_supplied();
+  return slots_launched(run.need(), static_cast<int>(std::min<std::int64_t>(most, supplied)), size);
+}
+
+pool_capacity pool::capacity() const {
+  pool_capacity out;
+  bool unknown = false; // an agent may come of which only the name is known
+  for (const auto& [name, agent] : agents_) {
+    const auto slots = static_cast<int>(agent.slots.size());
+    if (agent.present && slots > 0)
+      ++out.agents[slots];
+    if (agent.expected && agent.seen)
+      out.largest = std::max(out.largest, slots);
+    unknown = unknown || (agent.expected && !agent.seen);
+  }
+  if (!supply_.type.empty()) {
+    out.instance_slots = supply_.instance_slots;
+    out.max_instances = supply_.max_instances;
+    out.largest = std::max(out.largest, supply_.instance_slots);
+  }
+  if (unknown)
+    out.largest = -1;
+  out.gangs = settings_.gangs;
+  out.max_slots = settings_.max_slots;
+  out.launch_error = settings_.launch_error;
+  return out;
 }
 
 std::int64_t pool::most_supplied() const {
@@ -232,14 +267,8 @@ bool pool::supply_could_hold(const pool_run& run, placement_rules rules, int blo
     return false;
   if (run.slots == 0)
     return true;
-  const int size = supply_.instance_slots;
-  std::vector<agent_room> rooms(static_cast<std::size_t>(std::min(most, run.need())));
-  room_index all(settings_.fitting);
-  for (std::size_t i = 0; i < rooms.size(); ++i) {
-    rooms[i] = {std::to_string(i), size, size, size > 0};
-    all.insert(rooms[i]);
-  }
-  return !all.fit(run.need(), rules.single_node, settings_.gangs).empty();
+  return empty_agents_hold({{supply_.instance_slots, most}}, run.need(), run.slots, rules.single_node,
+                           settings_.gangs);
 }
 
 } // namespace troupe

@@ -67,7 +67,7 @@ bool pool::fits_with(const pool_run& run, const placement_rules& rules,
     groups.try_emplace(label, settings_.fitting).first->second.insert(rooms.back());
   }
   for (const auto& [label, group] : groups)
-    if (!group.fit(run.need(), rules.single_node, settings_.gangs).empty())
+    if (group.holds(run.need(), run.slots, rules.single_node, settings_.gangs))
       return true;
   return false;
 }
@@ -160,7 +160,14 @@ std::vector<pool::reason_text> pool::reasons(const pool_run& run, const pool_run
   }
   const bool any =
     std::any_of(agents_.begin(), agents_.end(), [](const auto& x) { return x.second.present; });
-  const bool launched_for = is_launched_for(run);
+  const auto may_fill_instances =
+    [&] { // within its limits; one that is below its need is a reason of its own
+      int most = run.slots;
+      for (const auto& limit : limits_of(run))
+        most = std::min(most, most_of(limit).value_or(most));
+      return run.slots == 0 || most < run.need() || this->launched_for(run, most) > 0;
+    };
+  const bool launched_for = is_launched_for(run) && may_fill_instances();
   const auto supply = launched_for ? supply_reason(run) : std::nullopt;
   if (!any && !launched_for && (most_supplied() == 0 || run.guest)) // no instances come for a guest
     return {{"no_agents", "the pool has no agents" + away_text(run)}};
@@ -207,7 +214,8 @@ std::vector<pool::reason_text> pool::reasons(const pool_run& run, const pool_run
   }
   const bool fits_now = !fit_range(run).empty();
   // A run that waits for a limit, or that fits behind others, could not use more agents.
-  if (supply && all.empty() && !room_is_kept && !fits_now)
+  if (supply && all.empty() && !room_is_kept && !fits_now &&
+      this->launched_for(run, std::min(run.slots, most_within_limits(run))) > 0)
     all.push_back(*supply);
   if (!run.kept.empty() && !run.reserved && !run.loose) {
     all.push_back({"preempting", "those that it preempted save and exit"});

@@ -216,7 +216,7 @@ agent_parts pool::fit_beside_preferred(const pool_run& run, int slots) const {
 /// Whether the present agents could hold the run if no other run held any slot.
 bool pool::could_hold(const pool_run& run) const {
   for (const auto& [label, group] : run.view->groups)
-    if (!group.empty.fit(run.need(), run.single_node, settings_.gangs).empty())
+    if (group.empty.holds(run.need(), run.slots, run.single_node, settings_.gangs))
       return true;
   return false;
 }

@@ -1,5 +1,6 @@
 #include "actors/provider/provisioner.hpp"
 
+#include "actors/pool/capacity.hpp"
 #include "model/back_off.hpp"
 #include "model/config/duration_text.hpp"
 
@@ -42,7 +43,7 @@ int wanted_instances(const std::vector<waiting_run>& waiting,
   for (const auto& run : waiting) {
     if (run.slots == 0)
       without += run.count;
-    else if (slots > 0 && (run.slots <= slots || run.slots % slots == 0))
+    else if (slots_launched(run.slots, run.slots, slots) > 0)
       (run.job ? by_job[run.job] : alone) += std::int64_t{run.slots} * run.count;
   }
   auto sum = alone;

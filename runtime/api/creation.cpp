@@ -1,12 +1,9 @@
 #include "runtime/api/creation.hpp"
 
-#include "model/config/cluster_config.hpp"
 #include "runtime/api/context.hpp"
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fields.hpp"
 #include "runtime/api/place_shapes.hpp"
-
-#include <cmath>
 
 namespace troupe::api {
 namespace {
@@ -91,67 +88,15 @@ result<commands::experiment_create> stock_form(const call& c, fields& f) {
   return with;
 }
 
-/// Passes `then` a warning where a trial asks for more slots than the pool has now, or ever gives, so that it
-/// has to wait for more agents or another limit; and where no instances are launched for the trial, as it
-/// fills no whole ones, or is larger than one and has to be on one. `pool`: the pool's name; empty: the
-/// default pool. `config`: the experiment's configuration.
-void warn_of_size(const call_ptr& c, std::string pool, const value& config,
-                  std::function<void(value warnings)> then) {
-  const auto number = [](const value& x, const char* outer, const char* inner) {
-    auto part = x.is_object() ? x.value(outer, value()) : value();
-    return part.is_object() ? number_in(part.value(inner, value())) : std::nullopt;
-  };
-  auto wanted = number(config, "resources", "slots_per_trial");
-  const auto pointer = value::json_pointer("/resources/slots_per_trial");
-  if (const auto range = config.is_object() ? config.value(pointer, value()) : value(); range.is_object())
-    wanted = number_in(range.value("min", value())); // smallest number of {min, max}
-  const auto in_force = c->parts->storage->configuration();
-  const auto cluster = in_force && *in_force ? (*in_force)->configuration : value();
-  const auto name = pool.empty() ? config::default_pool(cluster) : pool;
-  const auto settings = config::pool_settings(cluster, name);
-  const auto limit = number_in(settings.value("max_slots", value()));
-  const bool spreads = settings.value("gangs", value("any")) == "any"; // a gang may take parts of instances
-  const bool single =
-    config.is_object() && config.value(value::json_pointer("/resources/is_single_node"), value()) == true;
-  const auto provider = config::provider_settings(cluster, name);
-  const auto each =
-    provider.is_object() ? number_in(provider.value("instance_slots", value())) : std::nullopt;
-  c->parts->cluster.order(
-    c->by.who, commands::pool_details{std::move(pool)},
-    [number, wanted, limit, each, spreads, single, then = std::move(then)](result<value> now) {
-      const auto present = now ? number(*now, "slots", "total") : std::nullopt;
-      auto there = present;
-      if (const auto most = now ? number(*now, "provider", "maxSlots") : std::nullopt; there && most)
-        there = std::max(*there, *most); // an elastic pool can grow to this size
-      if (there && limit)
-        there = std::min(*there, *limit);
-      const bool larger = wanted && present && each && *each > 0 && *wanted > *each;
-      // Slots of agents that are no instances may hold what instances do not.
-      const auto instances = larger ? number(*now, "provider", "instances") : std::nullopt;
-      const bool mixed = larger && *present > instances.value_or(*present) * *each;
-      const bool may_hold = larger && *wanted <= *present && (mixed || (spreads && !single));
-      auto warnings = value::array();
-      if (larger && single && !may_hold)
-        warnings.push_back("LAUNCH_WARNING_LARGER_THAN_INSTANCES");
-      else if (wanted && there && *wanted > *there)
-        warnings.push_back("LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED");
-      else if (larger && !may_hold && std::fmod(*wanted, *each) != 0)
-        warnings.push_back("LAUNCH_WARNING_NO_WHOLE_INSTANCES");
-      then(std::move(warnings));
-    });
-}
+value warnings_of(const value& created) { return created.value("warnings", value::array()); }
 
-void answer_created(const call_ptr& c, const reply& back, value shape) {
+void answer_created(const call_ptr& c, const reply& back, value shape, value warnings) {
+  for (auto& one : warnings)
+    one = "LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED"; // Determined's client knows this code alone
   auto config = shape["config"];
-  auto pool = shape.value("resourcePool", std::string());
-  warn_of_size(
-    c, std::move(pool), config, [c, back, config, shape = std::move(shape)](value warnings) mutable {
-      for (auto& one : warnings)
-        one = "LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED"; // Determined's client knows this code alone
-      back(json(
-        {{"config", std::move(config)}, {"experiment", std::move(shape)}, {"warnings", std::move(warnings)}},
-        c->query.has("pretty")));
-    });
+  back(
+    json({{"config", std::move(config)}, {"experiment", std::move(shape)}, {"warnings", std::move(warnings)}},
+         c->query.has("pretty")));
 }
 
 void create_own(const call_ptr& c, const reply& back) {
@@ -161,15 +106,8 @@ void create_own(const call_ptr& c, const reply& back) {
   c->parts->cluster.order(c->by.who, std::move(*with), [c, back](result<value> got) {
     if (!got)
       return back(failure(got.error()));
-    const auto id = got->value("id", std::uint64_t{0});
-    const auto row = c->parts->storage->experiment({id});
-    const auto config = row ? row->config.get() : value();
-    const auto pool =
-      config.is_object() ? config.value(value::json_pointer("/resources/resource_pool"), value()) : value();
-    warn_of_size(c, pool.is_string() ? pool.get<std::string>() : std::string(), config,
-                 [c, back, id](value warnings) {
-                   back(json({{"id", id}, {"warnings", std::move(warnings)}}, c->query.has("pretty")));
-                 });
+    back(json({{"id", got->value("id", std::uint64_t{0})}, {"warnings", warnings_of(*got)}},
+              c->query.has("pretty")));
   });
 }
 
@@ -207,7 +145,7 @@ void create_as(const call_ptr& c, const reply& back, const std::string& external
     auto places = place_book::read(*c->parts->storage);
     if (!places)
       return back(failure(places.error()));
-    answer_created(c, back, experiment_shape(*row, *c->parts->users, *places));
+    answer_created(c, back, experiment_shape(*row, *c->parts->users, *places), warnings_of(*got));
   });
 }
 

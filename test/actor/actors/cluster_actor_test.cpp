@@ -126,6 +126,13 @@ protected:
           ids.push_back(id);
     return ids;
   }
+  /// The number of orders to kill a task that an agent got.
+  static std::size_t killed_on(const listener& agent) {
+    std::size_t n = 0;
+    for (const auto& x : agent.all<link_order>())
+      n += x.kill.size();
+    return n;
+  }
 
   bool roles = false;            ///< whether rights follow roles
   std::vector<std::string> sent; ///< ids of the events that receivers of webhooks got
@@ -181,6 +188,37 @@ TEST_F(ClusterActor, WhatIsCreatedRunsOnWhoRegisters) {
   ASSERT_TRUE(admit(agent, host("a", "1")));
   pass(2s);
   EXPECT_THAT(started_on(agent), testing::ElementsAre("1.1"));
+}
+
+TEST_F(ClusterActor, WhatIsLargerThanItsPoolIsWarnedOfOrRefused) {
+  auto agent = make_listener();
+  ASSERT_TRUE(admit(agent, host("a", "1")));
+  const auto of = [](const char* key, int slots) {
+    auto wanted = search(key);
+    wanted["config"]["resources"] = {{"slots_per_trial", slots}};
+    return wanted;
+  };
+  const auto exceeds = value::array({"LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED"});
+  const value notebook = {{"kind", "notebook"}, {"config", {{"resources", {{"slots", 2}}}}}};
+  EXPECT_EQ(*order("experiment.create", of("two", 2)), (value{{"id", 1}, {"warnings", value::array()}}));
+  EXPECT_EQ(*order("experiment.create", of("three", 3)), (value{{"id", 2}, {"warnings", exceeds}}));
+  EXPECT_EQ(*order("experiment.create", of("three", 3)), (value{{"id", 2}, {"warnings", exceeds}}));
+  EXPECT_EQ(order("task.create", notebook)->at("warnings"), value::array());
+  const value strict = {{"pools", {{"default", {{"launch_error", true}, {"max_slots", 1}}}}}};
+  ASSERT_TRUE(order("configuration.record", {{"configuration", strict}, {"revision", 0}}));
+  pass(1s);
+  EXPECT_EQ(order("task.create", notebook)->at("warnings"), exceeds) << "a task is not refused";
+  EXPECT_EQ(order("experiment.create", of("one", 1))->at("warnings"), value::array());
+  for (const char* command : {"experiment.create", "experiment.validate"}) {
+    const auto refused = order(command, of("two again", 2));
+    ASSERT_FALSE(refused) << command;
+    EXPECT_THAT(refused.error().what, testing::HasSubstr("2 slots, and pool 'default' has 1"));
+  }
+  ASSERT_TRUE(order("experiment.kill", {{"id", 2}}));
+  pass(2s);
+  const auto again = order("experiment.continue", {{"id", 2}});
+  ASSERT_FALSE(again);
+  EXPECT_THAT(again.error().what, testing::HasSubstr("3 slots, and pool 'default' has 1"));
 }
 
 TEST_F(ClusterActor, ALongQueueIsToldAsAShortOneIs) {
@@ -372,7 +410,8 @@ TEST_F(LateJournal, OrdersThatComeTogetherAreOneCommitWithAnAnswerEach) {
 
 TEST_F(ClusterActor, ATaskThatIsGivenUpLeavesNoProcessAndNoSlotBehind) {
   auto agent = make_listener();
-  ASSERT_TRUE(admit(agent, host("a", "1")));
+  const auto here = admit(agent, host("a", "1"));
+  ASSERT_TRUE(here);
   const value all_slots = {{"entrypoint", {"sleep", "9"}}, {"resources", {{"slots", 2}}}};
   const auto made = order("task.create", {{"kind", "command"}, {"config", all_slots}});
   ASSERT_TRUE(made) << made.error().what;
@@ -386,13 +425,49 @@ TEST_F(ClusterActor, ATaskThatIsGivenUpLeavesNoProcessAndNoSlotBehind) {
     pass(1s);
   }
   EXPECT_EQ(stored->reads()->other_task(id)->state, task_state::error);
-  std::size_t forgotten = 0;
-  for (const auto& x : agent.all<link_order>())
-    forgotten += x.forget.size();
-  EXPECT_EQ(forgotten, 1u);
   ASSERT_TRUE(order("task.create", {{"kind", "command"}, {"config", all_slots}}));
   pass(2s);
+  EXPECT_EQ(killed_on(agent), 1u);
+  EXPECT_EQ(started_on(agent).size(), 1u) << "its process may live";
+  caf::anon_send(here->twin, link_report{here->epoch, {}, {task_exited{{id, {1}}, "a", -1, 9}}, {}, {}});
+  pass(2s);
   EXPECT_EQ(started_on(agent).size(), 2u) << "the slots are free";
+}
+
+TEST_F(ClusterActor, ATaskThatIsGivenUpHoldsItsSlotsUntilTheLeaseOfItsAgentEnds) {
+  const value limited = {{"pools", {{"default", {{"max_slots", 2}}}}}};
+  ASSERT_TRUE(order("configuration.record", {{"configuration", limited}, {"revision", 0}}));
+  auto silent = make_listener(), other = make_listener();
+  ASSERT_TRUE(admit(silent, host("a", "1")));
+  const value all_slots = {{"entrypoint", {"sleep", "9"}}, {"resources", {{"slots", 2}}}};
+  const auto made = order("task.create", {{"kind", "command"}, {"config", all_slots}});
+  ASSERT_TRUE(made) << made.error().what;
+  const auto id = parse_task(made->at("id").get<std::string>());
+  pass(2s);
+  ASSERT_EQ(started_on(silent).size(), 1u);
+  const auto here = admit(other, host("b", "2"));
+  ASSERT_TRUE(here);
+  ASSERT_TRUE(order("task.create", {{"kind", "command"}, {"config", all_slots}}));
+  const auto end = [this](const std::string& name) {
+    const auto entry = config_.probes->find(name);
+    ASSERT_TRUE(entry) << name;
+    end_with_fault(caf::actor_cast<caf::actor>(entry->who.lock()), "the test ends it");
+    pass(1s);
+  };
+  for (std::size_t n = 0; n <= child_restarts<task_id>::most; ++n)
+    end(entity(id));
+  EXPECT_EQ(stored->reads()->other_task(id)->state, task_state::error);
+  end("agent/a"); // its twin is made again, and knows of the task still
+  const auto wait = [&](int times) {
+    for (int n = 0; n < times; ++n) {
+      caf::anon_send(here->twin, agent_heartbeat{here->epoch, {}});
+      pass(10s);
+    }
+  };
+  wait(4);
+  EXPECT_TRUE(started_on(other).empty()) << "the limit of the pool is full";
+  wait(2);
+  EXPECT_EQ(started_on(other).size(), 1u);
 }
 
 /// The task's actor ends when the journal is late, and the next actor has to know what is stored after that.
@@ -411,10 +486,7 @@ TEST_F(LateJournal, AKillThatIsStoredLateIsObeyed) {
   EXPECT_EQ(meanwhile.error().code, errc::busy);
   catch_up();
   pass(2s);
-  std::size_t killed = 0;
-  for (const auto& x : agent.all<link_order>())
-    killed += x.kill.size();
-  EXPECT_EQ(killed, 1u);
+  EXPECT_EQ(killed_on(agent), 1u);
 }
 
 TEST_F(LateJournal, ATaskThatIsGivenUpEndsWhenTheJournalIsBack) {
@@ -436,10 +508,7 @@ TEST_F(LateJournal, ATaskThatIsGivenUpEndsWhenTheJournalIsBack) {
   catch_up();
   pass(2s);
   EXPECT_EQ(stored->reads()->other_task(id)->state, task_state::error);
-  std::size_t forgotten = 0;
-  for (const auto& x : agent.all<link_order>())
-    forgotten += x.forget.size();
-  EXPECT_EQ(forgotten, 1u) << "its process ends, and its slot is free";
+  EXPECT_EQ(killed_on(agent), 1u) << "its process ends";
 }
 
 TEST_F(ClusterActor, WhatIsBeingContinuedIsNotDeleted) {

@@ -364,7 +364,8 @@ private:
     setup.configuration = configuration();
     // Most of what an idle platform does is heartbeats.
     setup.lease.heartbeat = std::chrono::seconds(plan_.seed % 4 == 0 ? 1 : 4);
-    if (planted_ == planted_fault::limits_forgotten && masters_++ > 0)
+    ++masters_;
+    if (planted_ == planted_fault::limits_forgotten && masters_ > 1)
       for (auto& pool : setup.configuration["pools"])
         pool.erase("max_slots"), pool.erase("quotas");
     setup.make_provider = [this](const std::string& pool, const value&) {
@@ -1073,8 +1074,10 @@ private:
     const auto search = x.search;
     int in_pool = 0, of_search = 0;
     for (const auto& [serial, one] : sandboxes_) {
-      // Who was given up with its actor may go on while its agent is away.
-      if (one->dead || frozen(*one) || abandoned_.contains(one->id.task))
+      if (one->dead || frozen(*one))
+        continue;
+      // A master that has started again does not know who was given up with its actor.
+      if (const auto at = abandoned_.find(one->id.task); at != abandoned_.end() && at->second != masters_)
         continue;
       find_place(*one);
       if (one->pool != x.pool)
@@ -1408,7 +1411,7 @@ private:
     std::sort(some.begin(), some.end());
     const auto& name = some[pick % some.size()];
     tasks_.hit(parse_task(name.substr(5)));
-    abandoned_.insert(parse_task(name.substr(5)));
+    abandoned_[parse_task(name.substr(5))] = masters_;
     kill_again(name, int(child_restarts<int>::most) + 1);
   }
   void kill_again(const std::string& name, int times) {
@@ -1684,7 +1687,8 @@ private:
   int starts_to_lose_ = 0; ///< number of orders to start that still have to be lost
   bool over_ = false;
   std::map<experiment_id, int> most_slots_; ///< most slots that a search was ever allowed; missing: no limit
-  std::set<task_id> abandoned_; ///< tasks whose actors have died more often than they are made again
+  /// Tasks whose actors have died more often than they are made again, with the value of `masters_` then.
+  std::map<task_id, int> abandoned_;
   std::set<experiment_id> hears_nothing_; ///< searches whose draws do not depend on time
   platform_outcome outcome_;
   /// By then every host that was away has come back, and the leases of what lost hosts ran are over.

@@ -44,6 +44,43 @@ TEST(Twin, PassesOrdersAndNews) {
   });
 }
 
+TEST(Twin, HoldsTheSlotsOfATaskThatIsGivenUpUntilItIsDead) {
+  const row forget{forget_ordered{x}, 3s, "kill(1.1)"},
+    away{link_lost{1, "closed"}, 2s, "pool(agent_down(a))"}, silent{forget_ordered{x}, 3s, ""};
+  play({
+    up,
+    start,
+    {task_started{x, "a", 7}, 2s, "tell(1.1 up(1.1 a))"},
+    forget,
+    {forget_ordered{x}, 3s, "kill(1.1)"}, // a repeat
+    {task_exited{x, "a", -1, 9}, 4s, "forget(1.1) pool(released(1.1 a))"},
+    {forget_ordered{x}, 5s, "forget(1.1) pool(released(1.1 a))"},
+  });
+  play({up, start, forget, {task_exited{x, "a", -1, 9}, 4s, "forget(1.1) pool(released(1.1 a))"}});
+  // Its agent is away.
+  play({up, start, away, silent, {time_passed{}, 44s, ""}, {time_passed{}, 45s, "pool(released(1.1 a))"}});
+  play(
+    {up, start, away, silent, {death_confirmed{x}, 4s, "pool(released(1.1 a))"}, {time_passed{}, 45s, ""}});
+  play(
+    {up, start, away, silent, {agent_registered{2, 2, {}}, 4s, "pool(agent_up(a 2)) pool(released(1.1 a))"}});
+  play({up,
+        start,
+        away,
+        silent,
+        {agent_registered{2, 2, {exited(x)}}, 4s, "pool(agent_up(a 2)) forget(1.1) pool(released(1.1 a))"}});
+  play({up,
+        start,
+        away,
+        silent,
+        {agent_registered{2, 2, {running(x)}}, 4s, "pool(agent_up(a 2 1.1)) kill(1.1)"},
+        {task_exited{x, "a", -1, 9}, 5s, "forget(1.1) pool(released(1.1 a))"}});
+  // Its agent was given up.
+  play({up,
+        start,
+        {time_passed{}, 45s, "pool(agent_down(a)) tell(1.1 lost(a))"},
+        {forget_ordered{x}, 46s, "pool(released(1.1 a))"}});
+}
+
 TEST(Twin, GivesRunsAwayWhenTheLeaseIsOver) {
   auto t = play({
     up,

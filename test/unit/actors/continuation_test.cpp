@@ -30,7 +30,6 @@ continuation_terms terms() {
   continuation_terms out;
   out.checkpoint_dir = "/data/checkpoints";
   out.may_use = [](const std::string&) { return true; };
-  out.slots_in = [](const std::string&) { return 4; };
   return out;
 }
 const std::vector<trial_row> trials{trial_in(1, trial_state::completed), trial_in(2, trial_state::error),
@@ -140,14 +139,6 @@ TEST(Continuation, LaysTheOverrideOverTheConfigurationAndLooksAtItAgain) {
   const auto fixed = with("max_restarts: 3\n", limited);
   ASSERT_TRUE(fixed) << fixed.error().what;
   EXPECT_EQ(fixed->config["max_restarts"], 1) << "policies lie over what it is continued with";
-
-  auto strict = terms();
-  strict.cluster = {{"pools", {{"main", {{"default", true}, {"launch_error", true}}}}}};
-  EXPECT_TRUE(with("resources: {slots_per_trial: 4}\n", strict));
-  const auto large = with("resources: {slots_per_trial: 5}\n", strict);
-  ASSERT_FALSE(large);
-  EXPECT_NE(large.error().what.find("5 slots, and pool 'main' has 4"), std::string::npos)
-    << large.error().what;
 }
 
 TEST(Continuation, LooksAtWhatAUserHasSetSince) {
@@ -226,10 +217,8 @@ TEST(MaxSlots, AreNotBelowTheLeastSlotsOfATrial) {
 }
 
 TEST(TooLarge, OnlyWhereThePoolRefusesWhatItDoesNotHave) {
-  const auto pools = [](bool strict) {
-    return value{{"pools", {{"main", {{"default", true}, {"launch_error", strict}}}}}};
-  };
-  const auto slots_in = [](const std::string&) { return 2; };
+  pool_capacity pool;
+  pool.agents = {{1, 2}};
   struct {
     value slots;
     bool strict, refused;
@@ -241,11 +230,37 @@ TEST(TooLarge, OnlyWhereThePoolRefusesWhatItDoesNotHave) {
     {value{{"min", 2}, {"max", 8}}, true, false},
     {value{{"min", 3}, {"max", 8}}, true, true},
   };
+  for (const auto& x : cases) {
+    pool.launch_error = x.strict;
+    const auto no = too_large({{"resources", {{"slots_per_trial", x.slots}}}}, "main", pool);
+    EXPECT_EQ(no.has_value(), x.refused) << x.slots.dump();
+    if (no) {
+      EXPECT_NE(no->what.find("3 slots, and pool 'main' has 2"), std::string::npos) << no->what;
+    }
+  }
+}
+
+TEST(LaunchWarnings, AreThoseOfThePoolForTheNumbersOfTheConfiguration) {
+  pool_capacity pool;
+  pool.instance_slots = 2;
+  pool.max_instances = 3;
+  const value exceeds = value::array({"LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED"}),
+              no_whole = value::array({"LAUNCH_WARNING_NO_WHOLE_INSTANCES"}),
+              larger = value::array({"LAUNCH_WARNING_LARGER_THAN_INSTANCES"}), none = value::array();
+  const struct {
+    value resources, warnings;
+  } cases[] = {
+    {{{"slots_per_trial", 4}}, none},
+    {{{"slots_per_trial", 3}}, no_whole},
+    {{{"slots_per_trial", 7}}, exceeds},
+    {{{"slots_per_trial", 0}}, none},
+    {{{"slots_per_trial", {{"min", 3}, {"max", 4}}}}, none},
+    {{{"slots_per_trial", 4}, {"is_single_node", true}}, larger},
+    {{{"slots_per_trial", 4}, {"is_single_node", nullptr}}, none},
+    {value::object(), none},
+  };
   for (const auto& x : cases)
-    EXPECT_EQ(
-      too_large({{"resources", {{"slots_per_trial", x.slots}}}}, pools(x.strict), slots_in).has_value(),
-      x.refused)
-      << x.slots.dump();
+    EXPECT_EQ(launch_warnings({{"resources", x.resources}}, pool), x.warnings) << x.resources.dump();
 }
 
 } // namespace

@@ -30,8 +30,6 @@ protected:
     };
     world.invariant = world.constraints = [](workspace_id) { return value(); };
     world.may_use = [](const std::string&, workspace_id) { return true; };
-    world.largest_agent = [](const std::string&) { return 4; };
-    world.slots_in = [](const std::string&) { return 2; };
     world.account = [](const task_created&) { return std::optional<task_account>(); };
   }
   static commands::task_create wish(const std::string& kind, value config = "entrypoint: [a]\n") {
@@ -70,8 +68,44 @@ TEST_F(CreatedTask, IsItsFirstFactAndAnAnswer) {
   EXPECT_EQ(got->answer["id"], to_string(made.id));
   EXPECT_EQ(got->answer["config"], made.config);
   EXPECT_EQ(got->answer["pool"], made.pool);
-  EXPECT_EQ(got->answer["warnings"], value::array({"LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED"}));
-  EXPECT_TRUE(to_create(wish("notebook", nullptr), "ada", world)->answer["warnings"].empty());
+  EXPECT_EQ(got->answer["warnings"], value::array());
+}
+
+TEST_F(CreatedTask, IsRefusedWhereNoAgentCouldHoldIt) {
+  const auto refused = [&](const char* kind, const char* config, int largest) {
+    const auto got = to_create(wish(kind, config), "ada", world);
+    EXPECT_TRUE(got);
+    pool_capacity pool;
+    pool.largest = largest;
+    const auto no = got ? unfulfillable(got->made, pool) : std::nullopt;
+    return no && no->what.find("request unfulfillable") != std::string::npos;
+  };
+  const char* const three = "entrypoint: [a]\nresources: {slots: 3}\n";
+  EXPECT_TRUE(refused("command", three, 2));
+  EXPECT_TRUE(refused("generic", three, 2));
+  EXPECT_FALSE(refused("command", three, 3));
+  EXPECT_FALSE(refused("command", three, -1)) << "the agents are not known";
+  EXPECT_FALSE(refused("command", "entrypoint: [a]\nresources: {slots: 0}\n", 0));
+  EXPECT_FALSE(refused("generic", "entrypoint: [a]\nresources: {slots: 3, is_single_node: false}\n", 2));
+}
+
+TEST_F(CreatedTask, IsWarnedWhereItsPoolCannotHoldIt) {
+  const auto warned = [&](const char* config, const pool_capacity& pool) {
+    const auto got = to_create(wish("command", config), "ada", world);
+    EXPECT_TRUE(got);
+    return got ? launch_warnings(got->made, pool) : value();
+  };
+  const auto exceeds = value::array({"LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED"});
+  pool_capacity pool;
+  pool.agents = {{2, 2}};
+  EXPECT_EQ(warned("entrypoint: [echo]\nresources: {slots: 2}\n", pool), value::array());
+  EXPECT_EQ(warned("entrypoint: [echo]\nresources: {slots: 3}\n", pool), exceeds) << "it is on one agent";
+  EXPECT_EQ(warned("entrypoint: [echo]\nresources: {slots: 0}\n", {}), value::array());
+  pool = {};
+  pool.instance_slots = 2;
+  pool.max_instances = 2;
+  EXPECT_EQ(warned("entrypoint: [echo]\nresources: {slots: 4}\n", pool), exceeds)
+    << "the code that Determined's client knows";
 }
 
 TEST_F(CreatedTask, RefusesWhatIsNotThere) {
@@ -94,8 +128,6 @@ TEST_F(CreatedTask, RefusesWhatIsNotThere) {
     one.change(x);
     EXPECT_EQ(fault(x), one.says) << one.what;
   }
-  EXPECT_NE(fault(wish("command", "entrypoint: [a]\nresources: {slots: 5}\n")).find("request unfulfillable"),
-            std::string::npos);
   world.may_use = [](const std::string&, workspace_id) { return false; };
   EXPECT_NE(fault(wish("command")).find("not available to the workspace"), std::string::npos);
 }

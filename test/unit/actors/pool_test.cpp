@@ -170,6 +170,17 @@ TEST(Pool, TakesTheInventoryAfterARestart) {
   });
 }
 
+TEST(Pool, KnowsARunUntilItsLastPartIsReleased) {
+  pool p;
+  static_cast<void>(p.apply(agent_up{"a", 1}));
+  static_cast<void>(p.apply(agent_up{"b", 1}));
+  static_cast<void>(p.apply(slots_requested{run(1), 2}));
+  static_cast<void>(p.apply(slots_released{run(1), "a"}));
+  EXPECT_TRUE(p.knows(run(1)));
+  static_cast<void>(p.apply(slots_released{run(1), "b"}));
+  EXPECT_FALSE(p.knows(run(1))) << "its allocation may be gone";
+}
+
 TEST(Pool, WithdrawsARequestThatWaits) {
   play({{slots_requested{run(1), 1}, "", 0}, {slots_released{run(1)}, "", 0}, {agent_up{"a", 1}, "", 0}});
 }

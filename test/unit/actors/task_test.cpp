@@ -325,8 +325,6 @@ TEST(AcceptedTask, HasTheLogPoliciesOfItsPoolBelowItsOwn) {
 
 TEST(AcceptedTask, RefusesWithThePlaceOfTheKey) {
   const task_id board = task_id::of(task_kind::tensorboard, 7, 8);
-  task_surface small;
-  small.largest_agent = [](const std::string&) { return 2; };
   struct {
     task_id id;
     value text;
@@ -343,21 +341,17 @@ TEST(AcceptedTask, RefusesWithThePlaceOfTheKey) {
     {a_command, "entrypoint: [a]\nenvironment: {proxy_ports: [{proxy_port: 70000}]}\n", "proxy_port"},
     {a_command, "entrypoint: [a]\nenvironment: {proxy_ports: [{proxy_port: 80}, {proxy_port: 80}]}\n",
      "proxy_port"},
-    {a_command, "entrypoint: [a]\nresources: {slots: 3}\n", "request unfulfillable"},
     {a_command, "entrypoint: [a]\nlog_policies: [{name: x, pattern: '('}]\n", "log_policies["},
     {generic, "entrypoint: [a]\nlog_policies: [{name: x, pattern: '(a)\\1'}]\n", "log_policies["},
     {a_command, "entrypoint: [a]\nlog_policies: [{pattern: a, action: explode}]\n", "log_policies"},
     {generic, "wrong: 1\n", "wrong"},
-    {generic, "entrypoint: [a]\nresources: {slots: 3}\n", "request unfulfillable"},
   };
   for (const auto& one : cases) {
-    const auto why = fault_of(one.id, one.text, small);
+    const auto why = fault_of(one.id, one.text);
     EXPECT_NE(why.find(one.says), std::string::npos) << to_json(one.text) << ": " << why;
     EXPECT_NE(why, "accepted");
   }
-  const auto* spread = "entrypoint: [a]\nresources: {slots: 3, is_single_node: false}\n";
-  EXPECT_EQ(config_of(generic, spread, small)["resources"]["slots"], 3) << "several agents may hold it";
-  EXPECT_EQ(config_of(board, "resources: {slots: 5}\n", small)["resources"]["slots"], 0);
+  EXPECT_EQ(config_of(board, "resources: {slots: 5}\n")["resources"]["slots"], 0);
   EXPECT_EQ(config_of(board, value())["idle_timeout"], "5m");
   EXPECT_TRUE(config_of(a_notebook, value())["idle_timeout"].is_null());
 }

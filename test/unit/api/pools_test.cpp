@@ -259,85 +259,23 @@ TEST(LiveChanges, OfAnExperimentComeByTwoRoutes) {
             400u);
 }
 
-TEST(Creation, WarnsOfWhatThePoolNeverHoldsAtOnce) {
+TEST(Creation, HandsOnTheWarningsOfThePool) {
   pools_table t;
-  t.cluster.answers["experiment.create"] = [](const fake_gate::heard&) -> result<value> {
-    return value{{"id", 7}};
-  };
-  t.cluster.answers["pool.details"] = [](const fake_gate::heard&) -> result<value> {
-    return value{{"slots", {{"total", 8}, {"used", 0}}}};
-  };
-  auto& row = t.reader->experiment_rows[7];
-  auto config = row.config.get();
-  config["resources"] = {{"slots_per_trial", 3}};
-  row.config = std::move(config);
-  const auto warnings = [&] {
-    const auto got = t.ask("POST", "/troupe/v1/experiments", t.user(), R"({"config": "name: x"})");
+  const auto warnings = [&t](const char* path, value created) {
+    t.cluster.answers["experiment.create"] = [created](const fake_gate::heard&) -> result<value> {
+      return created;
+    };
+    const auto got = t.ask("POST", path, t.user(), R"({"config": "name: x"})");
     EXPECT_EQ(got.status, 200u) << got.body;
     return parse_json(got.body).value()["warnings"];
   };
-  EXPECT_EQ(warnings(), value::array());
-  t.reader->in_force.emplace();
-  t.reader->in_force->configuration = {{"pools", {{"main", {{"default", true}, {"max_slots", 2}}}}}};
-  EXPECT_EQ(warnings(), value::array({"LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED"}));
-}
-
-TEST(Creation, WarnsOfAGangThatInstancesDoNotHold) {
-  const char* const no_whole = "LAUNCH_WARNING_NO_WHOLE_INSTANCES";
-  const char* const larger = "LAUNCH_WARNING_LARGER_THAN_INSTANCES";
-  const char* const exceeds = "LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED";
-  struct row {
-    const char* what;
-    int slots, instances; ///< an instance has two slots
-    const char* warning;  ///< null: none
-    const char* gangs = "any";
-    bool single_node = false;
-    int others = 0; ///< slots of agents that are not instances
-  } rows[] = {
-    {"no multiple", 3, 0, no_whole},
-    {"some instances are there", 5, 2, no_whole},
-    {"whole instances", 4, 0, nullptr},
-    {"less than one instance", 1, 0, nullptr},
-    {"what is there could hold it", 3, 2, nullptr},
-    {"parts of what is there do not hold it", 3, 2, no_whole, "whole"},
-    {"the same, of any sizes", 3, 2, no_whole, "whole_mixed"},
-    {"whole ones of what is there", 4, 2, nullptr, "whole"},
-    {"one agent that is no instance", 3, 1, nullptr, "whole", false, 4},
-    {"more than all instances", 7, 2, exceeds, "whole"},
-    {"on one node, a multiple", 4, 0, larger, "any", true},
-    {"on one node, no multiple", 3, 0, larger, "any", true},
-    {"on one node, some instances are there", 4, 2, larger, "any", true},
-    {"on one node, more than all instances", 8, 0, larger, "any", true},
-    {"on one node, one instance", 2, 0, nullptr, "any", true},
-    {"on one node, one agent that is no instance", 4, 1, nullptr, "any", true, 4},
-  };
-  pools_table t;
-  t.cluster.answers["experiment.create"] = [](const fake_gate::heard&) -> result<value> {
-    return value{{"id", 7}};
-  };
-  t.reader->in_force.emplace();
-  for (const auto& r : rows) {
-    t.reader->in_force->configuration = {
-      {"pools",
-       {{"main",
-         {{"default", true},
-          {"gangs", r.gangs},
-          {"provider", {{"type", "local"}, {"instance_slots", 2}, {"max_instances", 3}}}}}}}};
-    t.cluster.answers["pool.details"] = [&r](const fake_gate::heard&) -> result<value> {
-      return value{{"slots", {{"total", 2 * r.instances + r.others}, {"used", 0}}},
-                   {"provider", {{"instances", r.instances}, {"maxSlots", 6}}}};
-    };
-    auto& row = t.reader->experiment_rows[7];
-    auto config = row.config.get();
-    config["resources"] = {{"slots_per_trial", r.slots}, {"is_single_node", r.single_node}};
-    row.config = std::move(config);
-    const auto got = t.ask("POST", "/troupe/v1/experiments", t.user(), R"({"config": "name: x"})");
-    ASSERT_EQ(got.status, 200u) << got.body;
-    auto expected = value::array();
-    if (r.warning)
-      expected.push_back(r.warning);
-    EXPECT_EQ(parse_json(got.body).value()["warnings"], expected) << r.what;
-  }
+  const char *const own = "/troupe/v1/experiments", *const stock = "/api/v1/experiments";
+  const auto larger = value::array({"LAUNCH_WARNING_LARGER_THAN_INSTANCES"});
+  EXPECT_EQ(warnings(own, {{"id", 7}, {"warnings", larger}}), larger);
+  EXPECT_EQ(warnings(stock, {{"id", 7}, {"warnings", larger}}),
+            value::array({"LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED"}))
+    << "the one code that Determined's client knows";
+  EXPECT_EQ(warnings(own, {{"id", 7}, {"warnings", value::array()}}), value::array());
 }
 
 TEST(Disabling, KillsUnlessItIsToDrain) {

@@ -417,6 +417,57 @@ TEST_F(Fallback, AGangCountsOnTheInstancesThatHaveComeForIt) {
   EXPECT_EQ(shown(machine.demand()), "1x8@1 i1! i2! ");
 }
 
+TEST_F(Fallback, AGangOfARangeBringsTheLeastThatFillWholeInstances) {
+  const struct {
+    const char* what;
+    int least, most;
+    const char* wanted;
+    int max_slots = -1, max_instances = 5;
+    bool single_node = false;
+    const char* gangs = "any";
+    const char* reason = "scaling";
+  } rows[] = {
+    {"the most", 3, 4, "1x4@1 "},
+    {"less than the most", 3, 5, "1x4@1 "},
+    {"the least fills them", 4, 8, "1x4@1 "},
+    {"the least is less than an instance", 1, 4, "1x1@1 "},
+    {"no number between", 3, 3, "", -1, 5, false, "any", "too_large"},
+    {"more than all instances", 11, 12, "", -1, 5, false, "any", "too_large"},
+    {"no more than the limit of its job", 3, 8, "1x4@1 ", 5},
+    {"the limit leaves none that fills whole ones", 3, 4, "", 3, 5, false, "any", "too_large"},
+    {"the limit is below the least", 3, 4, "", 2, 5, false, "any", "max_slots"},
+    {"one instance", 1, 4, "1x1@1 ", -1, 5, true},
+    {"whole agents", 3, 4, "1x4@1 ", -1, 5, false, "whole"},
+  };
+  for (const auto& r : rows) {
+    begin({{"gangs", r.gangs}});
+    static_cast<void>(tell(supply(2, r.max_instances)));
+    auto ask = request(1, r.most);
+    ask.least = r.least;
+    ask.run.job.max_slots = r.max_slots;
+    ask.run.rules.single_node = r.single_node;
+    static_cast<void>(tell(ask));
+    EXPECT_EQ(shown(machine.demand()), r.wanted) << r.what;
+    EXPECT_EQ(code(1), r.reason) << r.what;
+  }
+}
+
+TEST_F(Fallback, AGangOfARangeRunsOnTheInstancesThatCameForIt) {
+  for (const char* gangs : {"any", "whole"}) {
+    begin({{"gangs", gangs}});
+    auto told = supply(2, 5, 2, 2);
+    told.agents = {"i1", "i2"};
+    static_cast<void>(tell(told));
+    auto ask = request(1, 4);
+    ask.least = 3;
+    static_cast<void>(tell(ask));
+    EXPECT_EQ(code(1), "scaling") << gangs;
+    static_cast<void>(tell(agent_up{"i1", 2}));
+    EXPECT_EQ(shown(machine.demand()), "1x2@1 i1+ ") << gangs;
+    EXPECT_EQ(tell(agent_up{"i2", 2}), "grant(1.1 i1:0,1 i2:0,1)") << gangs;
+  }
+}
+
 TEST_F(Fallback, WhoWaitsForWhatAnInstanceKillsBringsNoOtherOne) {
   begin(value::object());
   auto told = supply(2, 5, 1);
