@@ -15,6 +15,15 @@
 #include <algorithm>
 
 namespace troupe {
+namespace {
+
+/// Whether the invariant configuration of policies names the pool.
+bool fixes_pool(const value& invariant) {
+  const auto pointer = value::json_pointer("/resources/resource_pool");
+  return invariant.is_object() && invariant.contains(pointer) && !invariant[pointer].is_null();
+}
+
+} // namespace
 
 caf::result<command_result> cluster_creation::obey(client_command& x) {
   return troupe::obey<commands_here>(x.name, std::move(x.fields),
@@ -48,9 +57,6 @@ result<cluster_creation::placed_config> cluster_creation::accepted(const Submiss
   auto checked = accept(x.config);
   if (!checked)
     return checked.error();
-  const auto slots_in = [this](const std::string& pool) { return machine_.who.slots_in(pool); };
-  if (auto no = too_large(checked->settings, machine_.who.configuration(), slots_in); no && !below.unmanaged)
-    return *no;
   auto project = machine_.where.place_of(x.project, checked->settings);
   if (!project)
     return project.error();
@@ -65,6 +71,9 @@ result<cluster_creation::placed_config> cluster_creation::accepted(const Submiss
   if (!checked)
     return checked.error();
   auto& settings = checked->settings;
+  const auto slots_in = [this](const std::string& pool) { return machine_.who.slots_in(pool); };
+  if (auto no = too_large(settings, machine_.who.configuration(), slots_in); no && !below.unmanaged)
+    return *no;
   if constexpr (requires { x.parent.value; })
     if (auto parent = x.parent ? peers_.reads->experiment(x.parent) : result<experiment_row>(error{});
         parent) {
@@ -91,7 +100,8 @@ result<cluster_creation::placed_config> cluster_creation::accepted(const Submiss
   if (auto pool = config::pool_of_experiment(machine_.who.configuration(), settings);
       pool && !may_use(machine_.rules, machine_.where, machine_.who.configuration(), *pool, workspace))
     return error{errc::invalid,
-                 "resource pool '" + *pool + "' is not available in workspace '" + place.name + "'"};
+                 "resource pool '" + *pool + "' is not available in workspace '" + place.name + "'" +
+                   (fixes_pool(below.invariant) ? "\nhint: a config policy sets this pool" : "")};
   if (auto fine = resolve_source(*peers_.reads, settings); !fine)
     return fine.error();
   return placed_config{std::move(*checked), *project};
