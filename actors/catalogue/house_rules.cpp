@@ -4,6 +4,7 @@
 
 #include "actors/catalogue/wishes.hpp"
 #include "model/chosen_name.hpp"
+#include "model/config/check.hpp"
 #include "model/config/experiment_config.hpp"
 #include "model/config/secrets.hpp"
 
@@ -51,6 +52,9 @@ result<void> check_document(const std::string& kind, const value& policies) {
       if (member(*searcher, "source_trial_id") && member(*searcher, "source_checkpoint_uuid"))
         return error{errc::invalid, where + ": invariant_config.searcher: source_trial_id and "
                                             "source_checkpoint_uuid exclude each other"};
+    if (const auto* entrypoint = member(*invariant, "entrypoint");
+        entrypoint && config::names_no_program(*entrypoint))
+      return error{errc::invalid, where + ": invariant_config.entrypoint: " + config::no_program};
     if (const auto* policies_for_logs = member(*invariant, "log_policies"))
       if (auto fine = check_log_policies(*policies_for_logs); !fine)
         return error{errc::invalid, where + ": invariant_config." + fine.error().what};

@@ -273,6 +273,8 @@ registry::decided registry::change(const commands::version_change& wanted, const
 
 registry::decided registry::remove(const commands::version_remove& wanted, const std::string& by,
                                    time_point now) {
+  if (auto fine = to_change(wanted.model); !fine)
+    return fine.error();
   auto known = versions_.find({wanted.model, wanted.version});
   if (known == versions_.end())
     return error{errc::not_found, "version " + std::to_string(wanted.version) + " not found"};

@@ -250,6 +250,10 @@ result<accepted_config> accept_config(const value& text, const std::string& file
       all += shown(fault, file, source) + "\n";
     return error{errc::invalid, all};
   }
+  // A policy wins over the pool that was looked for above.
+  if (!in_resources(below.invariant, "resource_pool").is_null())
+    if (auto of_policy = config::pool_of_experiment(cluster, checked.config); !of_policy)
+      return error{errc::invalid, std::string(config::policy_layer) + ": " + of_policy.error().what};
   if (below.only_place)
     return accepted_config{std::move(checked.config), std::move(source)};
   if (auto fine = finish(checked.config, checkpoint_dir); !fine)

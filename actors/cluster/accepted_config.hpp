@@ -18,8 +18,8 @@ struct config_layers {
   /// (`aux_pool`); empty: the default pool of the cluster.
   std::string compute_pool, aux_pool;
   bool unmanaged = false; ///< no task of the experiment is started here, so it needs no entrypoint
-  /// Whether only the place of the experiment and what it asks of pools is looked for. The layers of that
-  /// place are not known yet, so neither the storage is checked nor what accept_config builds to check it.
+  /// Whether only the place of the experiment is looked for. The layers of that place are not known yet, so
+  /// neither the storage is checked nor what accept_config builds to check it.
   bool only_place = false;
 };
 

@@ -4,6 +4,7 @@
 #include "actors/journal/log_patterns.hpp"
 #include "actors/task/task_settings.hpp"
 #include "model/chosen_name.hpp"
+#include "model/config/check.hpp"
 #include "model/config/cluster_config.hpp"
 #include "model/config/document.hpp"
 #include "model/config/duration_text.hpp"
@@ -47,15 +48,6 @@ const char* title_of(task_kind kind) {
 
 value member(const value& of, const char* key) { return of.is_object() ? of.value(key, value()) : value(); }
 std::string text_of(const value& x) { return x.is_string() ? x.get<std::string>() : std::string(); }
-
-/// Whether there is no command to run: no words at all, or a single blank one.
-bool has_no_words(const value& words) {
-  const auto blank = [](const value& x) {
-    return x.is_null() ||
-           (x.is_string() && x.get<std::string>().find_first_not_of(" \t\r\n") == std::string::npos);
-  };
-  return words.is_array() ? words.empty() || (words.size() == 1 && blank(words.front())) : blank(words);
-}
 
 /// Merges both; values of `high` win. Either may be null.
 result<value> over(const char* schema, const value& high, const char* high_name, const value& low,
@@ -201,7 +193,7 @@ result<accepted_task> accept_task(task_id id, const value& text, const std::stri
   if (!merged)
     return merged.error();
   auto words = member(*merged, "entrypoint");
-  if ((kind == task_kind::command || generic) && has_no_words(words))
+  if ((kind == task_kind::command || generic) && config::names_no_program(words))
     return unfit("entrypoint: it must not be empty\nhint: add entrypoint: [sleep, infinity]");
   (*merged)["entrypoint"] = shown_entrypoint(kind, words);
   const auto whole = to_json(*merged);

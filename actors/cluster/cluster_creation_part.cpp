@@ -17,6 +17,15 @@
 #include <algorithm>
 
 namespace troupe {
+namespace {
+
+/// Whether the invariant configuration of policies names the pool.
+bool fixes_pool(const value& invariant) {
+  const auto pointer = value::json_pointer("/resources/resource_pool");
+  return invariant.is_object() && invariant.contains(pointer) && !invariant[pointer].is_null();
+}
+
+} // namespace
 
 caf::result<command_result> cluster_creation::obey(client_command& x) {
   return troupe::obey<commands_here>(x.name, std::move(x.fields),
@@ -115,7 +124,8 @@ result<cluster_creation::placed_config> cluster_creation::accepted(const Submiss
   if (auto pool = config::pool_of_experiment(machine_.who.configuration(), settings);
       pool && !may_use(machine_.rules, machine_.where, machine_.who.configuration(), *pool, workspace))
     return error{errc::invalid,
-                 "resource pool '" + *pool + "' is not available in workspace '" + place.name + "'"};
+                 "resource pool '" + *pool + "' is not available in workspace '" + place.name + "'" +
+                   (fixes_pool(below.invariant) ? "\nhint: a config policy sets this pool" : "")};
   if (auto fine = with_source(settings); !fine)
     return fine.error();
   return placed_config{std::move(*checked), *project};

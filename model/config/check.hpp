@@ -37,6 +37,10 @@ void check_completeness(const value& x, const shape& s, const node& text, report
 /// searcher of today, and the keys that it runs by. An `unmanaged` one has no tasks here.
 void check_runnable(const value& experiment, const node& text, report& out, bool unmanaged = false);
 
+/// Whether the entrypoint is blank: a blank text, or a list that is empty or begins with a blank word.
+bool names_no_program(const value& entrypoint);
+inline constexpr const char* no_program = "names no program";
+
 /// Reports hyperparameters that a grid search cannot divide. `way` leads to `x`.
 void check_grid(const node& x, trail& way, report& out);
 

@@ -2,6 +2,8 @@
 
 #include "model/config/check.hpp"
 
+#include "model/chosen_name.hpp"
+
 #include <algorithm>
 
 namespace troupe::config {
@@ -132,11 +134,20 @@ void check_choices(const value& space, const std::string& path, completeness& c)
 
 } // namespace
 
+bool names_no_program(const value& entrypoint) {
+  if (entrypoint.is_array())
+    return entrypoint.empty() || names_no_program(entrypoint.front());
+  return entrypoint.is_null() ||
+         (entrypoint.is_string() && is_blank(entrypoint.get_ref<const std::string&>()));
+}
+
 void check_runnable(const value& experiment, const node& text, report& out, bool unmanaged) {
   completeness c(text, out);
   if (!part(experiment, "entrypoint"))
     c.missing("", "entrypoint", "the key 'entrypoint' is missing: what a trial runs",
               "add entrypoint: python3 train.py");
+  else if (!unmanaged && names_no_program(experiment["entrypoint"]))
+    c.fault("entrypoint", no_program, "write it as entrypoint: python3 train.py");
   const auto* workspace = part(experiment, "workspace");
   const auto* project = part(experiment, "project");
   auto filled = [](const value* v) {

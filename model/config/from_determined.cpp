@@ -242,7 +242,8 @@ value token_lives_of(const value& lives) {
           {"longest", std::to_string(most) + "d"}};
 }
 
-/// Reports contradictions: a pool of experiments that does not exist, a certificate without its key.
+/// Reports contradictions: a pool of experiments that does not exist, a relative folder of checkpoints, a
+/// certificate without its key.
 void add_faults(const value& x, const node& root, mover& says) {
   const auto entry_in = [](const node* in, const char* key) { return in ? in->entry_of(key) : nullptr; };
   for (const char* key : {"default_compute_resource_pool", "default_gpu_resource_pool"})
@@ -253,6 +254,14 @@ void add_faults(const value& x, const node& root, mover& says) {
         says.fault(*named, std::string("resource_manager.") + key,
                    "there is no pool '" + named->what.text + "' in resource_pools",
                    "name one of them, or add it there");
+  const auto* storage = root.find("checkpoint_storage");
+  const auto type = x.value(value::json_pointer("/checkpoint_storage/type"), value());
+  const char* folder = type == "shared_fs" ? "host_path" : type == "directory" ? "container_path" : "";
+  if (const auto* named = entry_in(storage, folder);
+      named && named->what.is(kind::string) && !named->what.text.starts_with('/'))
+    says.fault(*named, std::string("checkpoint_storage.") + folder,
+               "expected an absolute path, got '" + named->what.text + "'",
+               "name the folder from / on, as every host has it there");
   const auto* security = root.find("security");
   const auto* tls = security ? security->find("tls") : nullptr;
   const auto names_file = [](const auto* x) {
@@ -466,11 +475,13 @@ moved_master move_master(std::string_view text, std::string_view file) {
   }
   if (const auto all = read_document(text, file); all.faults.empty() && all.root.is(kind::null))
     text = "{}"; // every line is a comment, as in the file of Determined's packages
-  const auto checked = complete_as("master-config", text, file, level::complete);
+  auto checked = complete_as("master-config", text, file, level::complete);
   if (!checked.ok()) {
     out.faults = checked.faults;
     return out;
   }
+  if (auto& pools = checked.config["resource_pools"]; pools.empty()) // an empty list counts as none
+    pools = value::array({{{"pool_name", "default"}}});
   const auto read = read_document(text, file);
   mover says(read.root, file);
   add_faults(checked.config, read.root, says);

@@ -70,8 +70,8 @@ void patch(const call_ptr& c, const reply& back) {
   for (auto [key, to] : {std::pair{"saveExperimentBest", &with.save_experiment_best},
                          {"saveTrialBest", &with.save_trial_best},
                          {"saveTrialLatest", &with.save_trial_latest}})
-    if (storage.has(key) && (*to = storage.number(key)) < 0)
-      storage.fault(key, "has to be 0 or more");
+    if (storage.has(key) && ((*to = storage.number(key)) < 0 || **to > 1'000'000'000))
+      storage.fault(key, "has to be 0 to 1000000000");
   if (storage.bad())
     return back(failure(*storage.bad()));
   if (f.bad())

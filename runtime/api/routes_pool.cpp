@@ -510,6 +510,23 @@ result<value> job_stats(const call& c, const value& pools, const place_book& pla
   return value{{"results", std::move(results)}};
 }
 
+constexpr std::int64_t most_number = 1'000'000'000; ///< of slots and of a weight
+constexpr const char* above_most = "has to be at most 1000000000";
+
+/// Empty where the order's priority, if it has one, is possible.
+std::string fault_of_priority(const commands::experiment_set& order) {
+  const auto given = order.priority.value_or(1);
+  return given < 1 || given > 99 ? "priority must be between 1 and 99, not " + std::to_string(given) : "";
+}
+
+/// Empty where the order's weight, if it has one, is possible. `zero`: whether it may be 0.
+std::string fault_of_weight(const commands::experiment_set& order, bool zero) {
+  const auto given = order.weight.value_or(1);
+  if (!(zero ? given >= 0 : given > 0))
+    return zero ? "has to be 0 or more" : "has to be above 0";
+  return given > most_number ? above_most : "";
+}
+
 using job_order = std::variant<commands::experiment_set, commands::task_set>;
 
 error joined(const std::vector<error>& faults) {
@@ -556,11 +573,10 @@ result<std::vector<job_order>> job_orders(const call& c, const value& updates) {
       faults.push_back(*update.bad());
       continue;
     }
-    if (order.priority && (*order.priority < 1 || *order.priority > 99))
-      wrong(errc::invalid,
-            "updates.priority: priority must be between 1 and 99, not " + std::to_string(*order.priority));
-    if (order.weight && !(*order.weight > 0))
-      wrong(errc::invalid, "updates.weight: has to be above 0");
+    if (const auto bad = fault_of_priority(order); !bad.empty())
+      wrong(errc::invalid, "updates.priority: " + bad);
+    if (const auto bad = fault_of_weight(order, false); !bad.empty())
+      wrong(errc::invalid, "updates.weight: " + bad);
     if (const auto task = parse_task(job); task && !task.is_trial()) {
       auto row = c.parts->storage->other_task(task);
       if (!row) {
@@ -587,6 +603,9 @@ result<std::vector<job_order>> job_orders(const call& c, const value& updates) {
       wrong(errc::not_found, "job '" + job + "' not found");
       continue;
     }
+    if (!order.priority && !order.weight && !order.pool)
+      wrong(errc::invalid,
+            "updates: nothing is set for job '" + job + "': name priority, weight or resourcePool");
     if (auto fine = allowed(c, action::change, {thing::experiment, to_string(id), row->owner}); !fine)
       faults.push_back(fine.error());
     if (terminal(row->state))
@@ -657,8 +676,10 @@ result<commands::experiment_set> resource_patch(experiment_id id, const value& b
     with.priority = f.number("priority");
   if (f.has("weight"))
     with.weight = f.real("weight");
-  if (with.weight && !(zero_weight ? *with.weight >= 0 : *with.weight > 0))
-    f.fault("weight", zero_weight ? "has to be 0 or more" : "has to be above 0");
+  if (const auto bad = fault_of_priority(with); !bad.empty())
+    f.fault("priority", bad);
+  if (const auto bad = fault_of_weight(with, zero_weight); !bad.empty())
+    f.fault("weight", bad);
   auto limit = body.find("maxSlots"); // null is not the same as absent
   if (limit == body.end())
     limit = body.find("max_slots");
@@ -666,6 +687,8 @@ result<commands::experiment_set> resource_patch(experiment_id id, const value& b
     with.max_slots = limit->is_null() || *limit == "none" ? -1 : f.number("maxSlots");
   if (with.max_slots && *with.max_slots < 0 && !limit->is_null() && *limit != "none")
     f.fault("maxSlots", "has to be 0 or more, or null for any number");
+  if (with.max_slots && *with.max_slots > most_number)
+    f.fault("maxSlots", above_most);
   if (f.has("pool"))
     with.pool = f.text("pool");
   if (f.bad())

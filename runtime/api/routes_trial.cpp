@@ -165,6 +165,19 @@ result<response> trial_logs(const call& c) {
   return streamed(log_stream(c.parts->storage, std::move(*what)));
 }
 
+/// The lines of the named task. A trial that was continued has another task after each continuation, and one
+/// log with the lines of all of them.
+std::function<bool(const log_line&)> lines_of_named(const call& c, const task_row& row) {
+  return [continued = row.continued, which = named_continuation(c.named("taskId"))](const log_line& line) {
+    return continuation_of(continued, line.allocation.run) == which;
+  };
+}
+
+/// Whether the trial has been continued since the named task, which has ended therefore.
+bool is_earlier(const call& c, const task_row& row) {
+  return named_continuation(c.named("taskId")) < row.continued.size();
+}
+
 result<response> task_logs(const call& c) {
   auto task = task_of(c);
   if (!task)
@@ -173,15 +186,28 @@ result<response> task_logs(const call& c) {
   if (!what)
     return what.error();
   what->task = task->id;
+  what->follow = what->follow && !is_earlier(c, *task);
+  if (!task->continued.empty())
+    what->keep = [own = lines_of_named(c, *task), keep = std::move(what->keep)](const log_line& line) {
+      return own(line) && keep(line);
+    };
   what->shape = [of = *task](const log_line& line) { return task_log_shape(line, of); };
   return streamed(log_stream(c.parts->storage, std::move(*what)));
 }
 
-result<response> log_fields(const call& c) {
+result<response> trial_log_fields(const call& c) {
+  auto trial = task_of(c);
+  if (!trial)
+    return trial.error();
+  return streamed(log_field_stream(c.parts->storage, trial->id, c.query.flag("follow"), {}));
+}
+
+result<response> task_log_fields(const call& c) {
   auto task = task_of(c);
   if (!task)
     return task.error();
-  return streamed(log_field_stream(c.parts->storage, task->id, c.query.flag("follow")));
+  return streamed(log_field_stream(
+    c.parts->storage, task->id, c.query.flag("follow") && !is_earlier(c, *task), lines_of_named(c, *task)));
 }
 
 /// The slots that each allocation got on each host. Only agents know the devices behind slots.
@@ -440,7 +466,7 @@ std::vector<route> trial_routes() {
     {"GET",
      "/api/v1/trials/{trialId}/logs/fields",
      {action::view, thing::log},
-     respond_with(log_fields),
+     respond_with(trial_log_fields),
      "",
      "stream of v1TrialLogsFieldsResponse",
      "The values that filters of the log can take."},
@@ -497,7 +523,7 @@ std::vector<route> trial_routes() {
     {"GET",
      "/api/v1/tasks/{taskId}/logs/fields",
      {action::view, thing::log},
-     respond_with(log_fields),
+     respond_with(task_log_fields),
      "",
      "stream of v1TaskLogsFieldsResponse",
      "The values that filters of the log can take."},

@@ -182,8 +182,9 @@ private:
 /// The values that filters of a log can take.
 class log_fields : public body_stream {
 public:
-  log_fields(std::shared_ptr<storage::reader> storage, task_id of, bool follow)
-      : storage_(std::move(storage)), of_(of), follow_(follow) {}
+  log_fields(std::shared_ptr<storage::reader> storage, task_id of, bool follow,
+             std::function<bool(const log_line&)> keep)
+      : storage_(std::move(storage)), of_(of), follow_(follow), keep_(std::move(keep)) {}
 
   result<piece> next(time_point) override {
     piece out;
@@ -218,6 +219,8 @@ public:
 private:
   void note(const log_line& line) {
     at_ = line.number;
+    if (keep_ && !keep_(line))
+      return;
     const auto added = [&](auto& to, const auto& x) { changed_ |= to.insert(x).second; };
     added(agents_, line.agent);
     if (has_rank(line))
@@ -229,6 +232,7 @@ private:
   std::shared_ptr<storage::reader> storage_;
   const task_id of_;
   const bool follow_;
+  const std::function<bool(const log_line&)> keep_;
   std::uint64_t at_ = 0;
   bool changed_ = true; ///< the values have changed since they were sent
   std::set<std::string> agents_, types_, sources_;
@@ -330,8 +334,8 @@ std::unique_ptr<body_stream> log_stream(std::shared_ptr<storage::reader> storage
   return std::make_unique<logs>(std::move(storage), std::move(what));
 }
 std::unique_ptr<body_stream> log_field_stream(std::shared_ptr<storage::reader> storage, task_id of,
-                                              bool follow) {
-  return std::make_unique<log_fields>(std::move(storage), of, follow);
+                                              bool follow, std::function<bool(const log_line&)> keep) {
+  return std::make_unique<log_fields>(std::move(storage), of, follow, std::move(keep));
 }
 std::unique_ptr<body_stream> metric_stream(std::shared_ptr<storage::reader> storage, metric_request what) {
   return std::make_unique<metrics>(std::move(storage), std::move(what));

@@ -32,9 +32,10 @@ result<log_request> log_request_of(const query_list& query);
 std::unique_ptr<body_stream> log_stream(std::shared_ptr<storage::reader> storage, log_request what);
 
 /// A body of lines {"result": ...} with the values that filters of the log can take. With `follow` it gives
-/// them again whenever they have changed, until the task has ended.
+/// them again whenever they have changed, until the task has ended. `keep` says which lines count; empty:
+/// all.
 std::unique_ptr<body_stream> log_field_stream(std::shared_ptr<storage::reader> storage, task_id of,
-                                              bool follow);
+                                              bool follow, std::function<bool(const log_line&)> keep);
 
 /// As lines of batches, for the stock client, archived reports are left out; the other forms mark them.
 struct metric_request {

@@ -331,6 +331,11 @@ def work(of):
         yield f"queue: {what}", "POST", "/api/v1/job-queues", {"updates": [{"jobId": of["job"], **update}]}, 400, ""
     for what, more in (("weight: NaN", {"weight": "NaN"}), ("priority: 0", {"priority": 0}), ("priority: 100", {"priority": 100})):
         yield f"a submission with {what}", "POST", "/api/v1/experiments", {"config": json.dumps({**CONFIG, "resources": more}), "activate": False}, 400, ""
+    for entrypoint in ("", " ", [], [" ", "a"]):
+        yield f"a submission with the entrypoint {entrypoint!r}", "POST", "/api/v1/experiments", {"config": json.dumps({**CONFIG, "entrypoint": entrypoint}), "activate": False}, 400, "entrypoint"
+    yield "a policy with a blank entrypoint", "PUT", "/api/v1/config-policies/global/EXPERIMENT", {"workloadType": "EXPERIMENT", "configPolicies": json.dumps({"invariant_config": {"entrypoint": " "}})}, 400, "names no program"
+    for what, second in (("a weight that is too large", {"weight": 1e308}), ("an update that sets nothing", {})):
+        yield f"queue: {what} as the second", "POST", "/api/v1/job-queues", {"updates": [{"jobId": of["job"], "priority": 7}, {"jobId": of["job"], **second}]}, 400, "updates"
     for path in ("", "../x", "/etc/passwd", "a\\..\\b", "a\0b", "nothing"):
         yield f"the file {path!r}", "POST", f"/api/v1/experiments/{of['paused']}/file", {"experimentId": of["paused"], "path": path}, (400, 404), ""
     yield "half a resource", "POST", "/api/v1/trials/profiler/metrics", {"batches": [{"values": [1, 2], "batches": [1], "timestamps": ["2026-01-01T00:00:00Z"], "labels": {"trialId": of["trial"], "name": "x"}}]}, 400, ""

@@ -64,6 +64,10 @@ def test_a_single_trial_goes_on_from_its_newest_checkpoint(cluster, user):
         b.get_GetTask(user, taskId=after.taskId + "-2")
     logs = cluster.det("trial", "logs", str(trial))
     assert "saved 10" in logs and "saved 20" in logs
+    own = [[line.log for line in b.get_TaskLogs(user, taskId=one, follow=True)] for one in after.taskIds]
+    assert [("saved 10" in "".join(log), "saved 20" in "".join(log)) for log in own] == [(True, False), (False, True)], own
+    assert own[0] + own[1] == [line.log for line in b.get_TrialLogs(user, trialId=trial)]
+    assert list(b.get_TaskLogsFields(user, taskId=after.taskIds[0]))[-1].agentIds
     assert logs == cluster.det("experiment", "logs", str(experiment))
     # The trial has completed and is continued once more, by our own client.
     said = cluster.cli("experiment", "continue", str(experiment), "--config", "hyperparameters.steps=25", "--follow", timeout=120).stdout

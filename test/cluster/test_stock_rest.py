@@ -157,7 +157,7 @@ def test_a_new_policy_of_checkpoints_is_obeyed_at_once_and_registered_ones_stay(
     oldest = saved(cluster, experiment)[0]
     b.post_PostModel(user, body=b.v1PostModelRequest(name="held"))
     b.post_PostModelVersion(user, modelName="held", body=b.v1PostModelVersionRequest(checkpointUuid=oldest, modelName="held"))
-    with pytest.raises(errors.APIException, match="saveTrialBest: has to be 0 or more"):
+    with pytest.raises(errors.APIException, match="saveTrialBest: has to be 0 to"):
         user.patch(f"/api/v1/experiments/{experiment}", json={"checkpointStorage": {"saveTrialBest": -1}})
     shown = user.get(f"/experiments/{experiment}/preview_gc", params={"save_experiment_best": 0, "save_trial_best": 0, "save_trial_latest": 0}).json()
     assert oldest not in [one["UUID"] for one in shown["checkpoints"]]

@@ -91,6 +91,15 @@ TEST(AcceptConfig, RefusesAnUnknownPoolWithItsPlace) {
   layers.template_config = {{"resources", {{"resource_pool", "moon"}}}};
   EXPECT_EQ(refused("", layers).find("mine.yaml:3"), std::string::npos) << "the template names it";
   EXPECT_NE(refused("", layers).find("there is no pool 'moon'"), std::string::npos);
+  layers = {};
+  layers.invariant = {{"resources", {{"resource_pool", "moon"}}}};
+  for (const char* more : {"", "resources: {resource_pool: cpu}\n"})
+    EXPECT_TRUE(
+      refused(more, layers)
+        .starts_with("config policies: resources.resource_pool: there is no pool 'moon' in this cluster\n"))
+      << refused(more, layers);
+  layers.invariant["resources"]["resource_pool"] = "cpu";
+  EXPECT_EQ(refused("", layers), "");
 }
 
 TEST(AcceptConfig, RefusesWithThePlaceOfEachFault) {
@@ -99,6 +108,23 @@ TEST(AcceptConfig, RefusesWithThePlaceOfEachFault) {
   EXPECT_EQ(got.error().code, errc::invalid);
   EXPECT_NE(got.error().what.find("mine.yaml:3:18"), std::string::npos) << got.error().what;
   EXPECT_NE(got.error().what.find("mine.yaml:4:1"), std::string::npos) << got.error().what;
+}
+
+TEST(AcceptConfig, RefusesAnEntrypointThatNamesNoProgram) {
+  for (const char* bad : {"''", "' '", "\"\\n\"", "[]", "['']", "[' ', train.py]"}) {
+    const auto text = std::string("name: a\nentrypoint: ") + bad + "\n" + single;
+    const auto got = accept_config(text, "mine.yaml", "/c", nullptr);
+    ASSERT_FALSE(got) << bad;
+    EXPECT_TRUE(got.error().what.starts_with("mine.yaml:2:13: entrypoint: names no program"))
+      << got.error().what;
+  }
+  config_layers layers;
+  layers.invariant = {{"entrypoint", " "}};
+  const auto fixed = accept_config("entrypoint: x\n" + single, "mine.yaml", "/c", nullptr, layers);
+  ASSERT_FALSE(fixed);
+  EXPECT_TRUE(fixed.error().what.starts_with("config policies: entrypoint: names no program"))
+    << fixed.error().what;
+  EXPECT_TRUE(accept_config("entrypoint: [a, '']\n" + single, "mine.yaml", "/c", nullptr));
 }
 
 TEST(AcceptConfig, RefusesAPatternThatCannotBeLookedFor) {

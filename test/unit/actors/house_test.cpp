@@ -158,7 +158,9 @@ TEST(HouseRules, PoliciesAreCheckedAndLaidOverEachOther) {
   for (const auto& [fixed, place] :
        {std::pair{R"({"workspace": "other"})", "invariant_config.workspace: "},
         {R"({"project": "other"})", "invariant_config.project: "},
-        {R"({"resources": {"slots": 1}})", "invariant_config.resources.slots: "}}) {
+        {R"({"resources": {"slots": 1}})", "invariant_config.resources.slots: "},
+        {R"({"entrypoint": ""})", "invariant_config.entrypoint: names no program"},
+        {R"({"entrypoint": [" ", "a"]})", "invariant_config.entrypoint: names no program"}}) {
     const auto said = set(2, "EXPERIMENT", (std::string(R"({"invariant_config": )") + fixed + "}").c_str());
     EXPECT_TRUE(said.starts_with(std::string("invalid: invalid experiment config policy: ") + place)) << said;
   }

@@ -460,6 +460,7 @@ TEST(Registry, VersionsCountFromTheHighestThereIs) {
   archived.archived = true;
   EXPECT_EQ(w.run(archived), "ok");
   EXPECT_EQ(w.run(next), "invalid: model 'm' is archived and cannot be changed");
+  EXPECT_EQ(w.run(version_remove{{1}, 1}), "invalid: model 'm' is archived and cannot be changed");
   EXPECT_EQ(w.run(model_remove{{1}}), "ok");
   EXPECT_EQ(w.run(next), "not_found: model '1' not found");
 }

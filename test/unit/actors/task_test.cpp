@@ -334,6 +334,8 @@ TEST(AcceptedTask, RefusesWithThePlaceOfTheKey) {
     {a_command, "{}", "entrypoint"},
     {a_command, "entrypoint: []\n", "entrypoint"},
     {a_command, "entrypoint: [' ']\n", "entrypoint"},
+    {a_command, "entrypoint: ['', a]\n", "entrypoint"},
+    {generic, "entrypoint: ' '\n", "entrypoint"},
     {a_command, "entrypoint: [a]\nresources: {slots: -1}\n", "slots"},
     {a_notebook, "notebook_idle_type: sometimes\n", "notebook_idle_type"},
     {a_notebook, "idle_timeout: soon\n", "idle_timeout"},

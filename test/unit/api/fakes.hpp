@@ -163,6 +163,7 @@ struct fake_reader : storage::reader {
       return row.error();
     auto experiment = this->experiment(row->experiment);
     task_row of{id, row->experiment, experiment ? experiment->owner : "", "", row->created, row->ended};
+    of.continued = row->continued;
     if (!row->runs.empty()) {
       of.run = row->runs.back().run;
       of.open = row->runs.back().ended == time_point{};

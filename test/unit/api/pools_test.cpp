@@ -160,6 +160,30 @@ TEST(Jobs, AreChangedTogetherOrNotAtAll) {
     std::string::npos)
     << several.body;
   EXPECT_TRUE(t.cluster.calls.empty()) << "the first was right, and is not carried out";
+  for (const auto& [second, why] :
+       {std::pair{value{{"jobId", job}, {"weight", 1e308}}, "updates.weight: has to be at most 1000000000"},
+        {value{{"jobId", job}}, "updates: nothing is set for job"}}) {
+    const auto no = t.ask("POST", "/api/v1/job-queues", t.user(),
+                          to_json({{"updates", {{{"jobId", job}, {"priority", 5}}, second}}}));
+    EXPECT_EQ(no.status, 400u) << no.body;
+    EXPECT_NE(no.body.find(why), std::string::npos) << no.body;
+    EXPECT_TRUE(t.cluster.calls.empty()) << why;
+  }
+  for (const auto& [body, why] :
+       {std::pair{R"({"resources": {"weight": 1e308}})", "\"weight: has to be at most 1000000000\""},
+        {R"({"resources": {"weight": 0}})", "\"weight: has to be above 0\""},
+        {R"({"resources": {"priority": 0}})", "\"priority: priority must be between 1 and 99, not 0\""},
+        {R"({"resources": {"maxSlots": 2000000000}})", "\"maxSlots: has to be at most 1000000000\""},
+        {R"({"checkpointStorage": {"saveTrialBest": 2000000000}})",
+         "\"checkpointStorage.saveTrialBest: has to be 0 to 1000000000\""}}) {
+    const auto no = t.ask("PATCH", "/api/v1/experiments/7", t.user(), body);
+    EXPECT_EQ(no.status, 400u) << body;
+    EXPECT_NE(no.body.find(why), std::string::npos) << no.body;
+    EXPECT_TRUE(t.cluster.calls.empty()) << body;
+  }
+  EXPECT_EQ(t.ask("POST", "/troupe/v1/experiments/7/resources", t.user(), R"({"weight": 0})").status, 200u)
+    << "0 is the weight of what takes left-over slots alone";
+  t.cluster.calls.clear();
   // An update that has become impossible since the check stops no other update.
   t.cluster.answers["experiment.set"] = [](const fake_gate::heard& x) {
     return x.fields.at("id") == 7 ? result<value>(error{errc::conflict, "experiment 7 has ended"})

@@ -162,6 +162,34 @@ TEST(Shapes, EveryOperationOfTheContractIsBuilt) {
   }
 }
 
+TEST(Shapes, EachTaskOfAContinuedTrialHasItsOwnLog) {
+  table t;
+  t.reader->trial_rows[12].continued = {{1}};
+  t.reader->log_lines.insert(t.reader->log_lines.begin(),
+                             {0, t0, {{12}, {1}}, "a0", 0, "stderr", "", "line 0"});
+  for (auto& line : t.reader->log_lines)
+    ++line.number;
+  const std::string first = "7.00000000-0000-4000-8000-00000000000c";
+  const auto texts = [&](const std::string& path) {
+    std::istringstream body(t.ask("GET", path, t.user()).body);
+    std::string all;
+    for (std::string line; std::getline(body, line);)
+      all += (*parse_json(line))["result"]["log"].get<std::string>();
+    return all;
+  };
+  for (const char* query : {"", "?follow=true"})
+    EXPECT_EQ(texts("/api/v1/tasks/" + first + "/logs" + query), "line 0\n") << "its end is known";
+  EXPECT_EQ(texts("/api/v1/tasks/" + first + "-1/logs"), "line 1\nline 2\nline 3\n");
+  EXPECT_EQ(texts("/api/v1/tasks/" + first + "-1/logs?limit=1"), "line 1\n");
+  EXPECT_EQ(texts("/api/v1/trials/12/logs"), "line 0\nline 1\nline 2\nline 3\n");
+  const auto agents = [&](const std::string& path) {
+    return (*parse_json(t.ask("GET", path + "/logs/fields", t.user()).body))["result"]["agentIds"];
+  };
+  EXPECT_EQ(agents("/api/v1/tasks/" + first), value::array({"a0"}));
+  EXPECT_EQ(agents("/api/v1/tasks/" + first + "-1"), value::array({"a1"}));
+  EXPECT_EQ(agents("/api/v1/trials/12"), value::array({"a0", "a1"}));
+}
+
 TEST(Shapes, NumbersAndTextFollowTheGateway) {
   table t;
   auto trial = *parse_json(t.ask("GET", "/api/v1/trials/12", t.user()).body);

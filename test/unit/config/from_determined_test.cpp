@@ -191,6 +191,9 @@ TEST(FromDetermined, WhatContradictsIsRefusedWithItsPlace) {
     {"resource_pools:\n  - pool_name: b\n  - pool_name: a b\n", "resource_pools[1].pool_name", 3},
     {"port: 1\nnotebook_timeout: -1\n", "notebook_timeout", 2},
     {"port: 1\ncheckpoint_storage: {type: s3, bucket: ''}\n", "checkpoint_storage", 2},
+    {"checkpoint_storage:\n  type: shared_fs\n  host_path: relative\n", "checkpoint_storage.host_path", 3},
+    {"checkpoint_storage:\n  type: directory\n  container_path: ./ck\n", "checkpoint_storage.container_path",
+     3},
     {"security:\n  token: {default_lifespan_days: 60, max_lifespan_days: 30}\n",
      "security.token.default_lifespan_days", 2},
   };
@@ -218,7 +221,9 @@ TEST(FromDetermined, TheFileOfTheOtherKindIsNamedAsSuch) {
 }
 
 TEST(FromDetermined, TheSmallestFileIsACluster) {
-  for (const char* text : {"{}\n", "port: 8080\n", "# port: 80\n", ""}) {
+  for (const char* text :
+       {"{}\n", "port: 8080\n", "# port: 80\n", "", "resource_pools: []\n",
+        "resource_pools: []\nresource_manager: {default_compute_resource_pool: default}\n"}) {
     const auto file = loaded(text);
     ASSERT_TRUE(file.ok()) << text << file.rendered();
     EXPECT_EQ(file.config["cluster"]["listen"], "0.0.0.0:8080");
