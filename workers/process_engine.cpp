@@ -23,7 +23,7 @@ constexpr std::size_t max_orders = 4096;
 constexpr std::size_t max_unsent = 16;
 constexpr char spare_prefix[] = "spare-";
 constexpr char free_prefix[] = ".free-";
-constexpr std::size_t most_free = 32;
+constexpr std::size_t most_free = 64;
 constexpr char run_line[] = "run\n";
 
 owned_fd open_folder(int root, const std::string& name) {

@@ -26,8 +26,9 @@ struct process_runtime_options {
   int spares = 0;         ///< sandboxes kept ready, so that a start costs one exec; none of process groups
   bool namespaces = true; ///< false: process groups even where namespaces are allowed
   /// What may stay in the folder of a dropped task for the next task there, by path in it: a folder's path
-  /// ends with "/", a link's with "@", and `*` is as in fnmatch(3). Whoever makes these files writes them
-  /// anew. Everything else is removed. Empty: no folder is used again.
+  /// ends with "/", a link's with "@", that of a file that tells nothing of its task with "=", and `*` is as
+  /// in fnmatch(3). Whoever makes these files writes them anew. Everything else is removed. Empty: no folder
+  /// is used again.
   std::vector<std::string> reuse;
   std::chrono::milliseconds kill_patience{
     3000}; ///< after this time a kill also ends troupe-task itself, and so its whole sandbox

@@ -496,9 +496,9 @@ bool make_reusable(int folder, const std::vector<std::string>& keep) {
   if (keep.empty() ||
       (::renameat(folder, format::exit_file, folder, format::exit_draft) != 0 && errno != ENOENT))
     return false;
-  auto emptied = keep;
-  emptied.emplace_back(format::spec_file);
-  std::vector<std::string> own;
+  std::vector<std::string> emptied = {format::spec_file}, own;
+  for (const auto& one : keep)
+    one.ends_with('=') ? own.push_back(one.substr(0, one.size() - 1)) : emptied.push_back(one);
   for (const char* one : {format::run_folder, format::tmp_folder, format::log_folder})
     own.push_back(std::string(one) + "/");
   for (const char* one : {format::complaint_file, format::helper_file, format::exit_draft, format::lock_file})

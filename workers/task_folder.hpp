@@ -59,7 +59,8 @@ bool remove_tree(int folder, const char* name);
 
 /// Leaves in a dead task's folder what the next task can use: the files of troupe-task, and what `keep` names
 /// (see process_runtime_options::reuse), where it still is a folder, a plain file with one name, or a link.
-/// What the task was told, and its secrets, are overwritten with zeros. False where something else could not
+/// What the task was told, and its secrets, are overwritten with zeros; not so files whose content is the
+/// same in all tasks, which are found as the task left them. False where something else could not
 /// be removed: the folder cannot be used again.
 bool make_reusable(int folder, const std::vector<std::string>& keep);
 

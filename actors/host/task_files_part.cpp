@@ -135,6 +135,11 @@ constexpr const char* stock_names[] = {"task-setup.sh",   "train/entrypoint.sh",
                                        "info/trial.json", "info/resources.json", "info/rendezvous.json",
                                        pool_hook_file};
 
+/// Whether the file tells nothing of the task that it was written for.
+bool is_the_same_in_all(std::string_view stock_name) {
+  return stock_name.ends_with(".sh") && stock_name != pool_hook_file;
+}
+
 } // namespace
 
 std::vector<std::string> reused_in_task_folder() {
@@ -143,7 +148,7 @@ std::vector<std::string> reused_in_task_folder() {
   for (const char* one : task_folders)
     all.push_back("run/" + std::string(one) + "/");
   for (const char* one : stock_names)
-    all.push_back("run/" + std::string(one));
+    all.push_back("run/" + std::string(one) + (is_the_same_in_all(one) ? "=" : ""));
   for (const auto& link : stock_links())
     all.push_back(link.path + "@");
   return all;

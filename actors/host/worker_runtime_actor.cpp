@@ -34,14 +34,20 @@ public:
     if (!owner_)
       return;
     events_.push_back(std::move(ev));
-    if (events_.size() > 1)
+    if (std::exchange(told_, true))
       return; // the mail sent before leads to this event as well
     task_news look;
     look.change = task_change::nothing;
     caf::anon_send(owner_, std::move(look));
   }
+  /// Puts an event that matters only to later ones of its task: it wakes nobody.
+  void put_before_others(worker_runtime_event ev) {
+    std::lock_guard lock(mutex_);
+    events_.push_back(std::move(ev));
+  }
   std::vector<worker_runtime_event> take() {
     std::lock_guard lock(mutex_);
+    told_ = false;
     return std::exchange(events_, {});
   }
   void close() {
@@ -53,6 +59,7 @@ private:
   std::mutex mutex_;
   worker_runtime_actor owner_;
   std::vector<worker_runtime_event> events_;
+  bool told_ = false; ///< whether the owner was sent mail since it last took the events
 };
 
 /// Free space of the fullest disk; none if no folder can be looked at.
@@ -149,7 +156,7 @@ private:
   void run(start_sandbox& x) {
     jobs_->run([this, in = inbox_, order = std::move(x.order)] {
       const auto done = starter_->start(order, [&](hosted_task task) {
-        in->put(task_prepared{order.allocation, std::move(task)});
+        in->put_before_others(task_prepared{order.allocation, std::move(task)});
       });
       in->put(start_ended{order.allocation, done ? std::string() : done.error().what});
     });

@@ -63,26 +63,31 @@ bool write_file(const char* path, const char* text) {
   return ok;
 }
 
-/// Maps every id that this process may map, each to itself.
-bool identity_map(const char* from, char* text, std::size_t room) {
-  FILE* f = fopen(from, "re");
-  if (!f)
-    return false;
-  unsigned long long inside, outside, count;
-  std::size_t used = 0;
-  while (fscanf(f, "%llu %llu %llu", &inside, &outside, &count) == 3 && used + 64 < room)
-    used +=
-      static_cast<std::size_t>(snprintf(text + used, room - used, "%llu %llu %llu\n", inside, inside, count));
-  fclose(f);
-  return used > 0;
-}
+/// The ids that this process may map, each mapped to itself. Read once: a nursery makes many sandboxes.
+struct identity_map {
+  char text[16 << 10] = "";
+
+  bool read(const char* from) {
+    FILE* f = *text ? nullptr : fopen(from, "re");
+    unsigned long long inside, outside, count;
+    std::size_t used = 0;
+    while (f && fscanf(f, "%llu %llu %llu", &inside, &outside, &count) == 3 && used + 64 < sizeof text)
+      used += static_cast<std::size_t>(
+        snprintf(text + used, sizeof text - used, "%llu %llu %llu\n", inside, inside, count));
+    if (f)
+      fclose(f);
+    return *text;
+  }
+};
 
 /// Root keeps every id, so that owners look as on the host; other accounts may map only their own id.
 fault map_ids(pid_t child) {
-  char path[64], text[16 << 10];
-  auto id_map = [&](const char* file, const char* own, unsigned long id) -> fault {
+  static identity_map users, groups;
+  char path[64];
+  auto id_map = [&](const char* file, const char* own, identity_map& all, unsigned long id) -> fault {
     snprintf(path, sizeof path, "/proc/%d/%s", child, file);
-    if (!(geteuid() == 0 && identity_map(own, text, sizeof text) && write_file(path, text))) {
+    if (!(geteuid() == 0 && all.read(own) && write_file(path, all.text))) {
+      char text[64];
       snprintf(text, sizeof text, "%lu %lu 1\n", id, id);
       if (!write_file(path, text))
         return complain("user namespace: writing %s: %s", file, strerror(errno));
@@ -94,9 +99,9 @@ fault map_ids(pid_t child) {
     if (!write_file(path, "deny"))
       return complain("user namespace: writing setgroups: %s", strerror(errno));
   }
-  if (auto f = id_map("uid_map", "/proc/self/uid_map", geteuid()))
+  if (auto f = id_map("uid_map", "/proc/self/uid_map", users, geteuid()))
     return f;
-  return id_map("gid_map", "/proc/self/gid_map", getegid());
+  return id_map("gid_map", "/proc/self/gid_map", groups, getegid());
 }
 
 /// Shows in `ps` the command line that this process would have if it had been started alone.

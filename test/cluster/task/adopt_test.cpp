@@ -3,6 +3,8 @@
 #include "stage.hpp"
 
 #include <atomic>
+#include <fstream>
+#include <map>
 #include <set>
 #include <sys/wait.h>
 #include <thread>
@@ -123,6 +125,29 @@ TEST_P(TaskAdoption, ASpareWaitsForAFolderThatIsBeingCleaned) {
     ASSERT_TRUE(s.runtime->drop(id));
   }
   EXPECT_LE(folders.size(), 2) << "one of a task and one of the spare";
+}
+
+TEST_P(TaskAdoption, LeavesNoWordOfATaskInItsFolderButWhatIsTheSameInAllTasks) {
+  if (!namespaces())
+    GTEST_SKIP() << "a process group has nothing to prepare";
+  s.options.spares = 1;
+  s.options.reuse = {"run/told", "run/same="};
+  s.open();
+  const auto id =
+    s.run("cd $TROUPE_RUN_DIR && echo x > told && echo y > same && echo z > other && ln -s told same.link");
+  s.await<task_exited>(id);
+  ASSERT_TRUE(eventually([&] { return s.runtime->spares_ready() == 1; })) << "none that needs the folder";
+  ASSERT_TRUE(s.runtime->drop(id));
+  ASSERT_TRUE(eventually([&] { return s.runtime->list().empty(); }));
+  std::map<std::string, std::string> left;
+  for (const auto& folder : std::filesystem::directory_iterator(s.options.root))
+    if (folder.path().filename().string().starts_with(".free-"))
+      for (const auto& file : std::filesystem::directory_iterator(folder.path() / "run")) {
+        std::ifstream in(file.path(), std::ios::binary);
+        left[file.path().filename().string()] = {std::istreambuf_iterator<char>(in), {}};
+      }
+  const std::map<std::string, std::string> expected = {{"told", std::string(2, '\0')}, {"same", "y\n"}};
+  EXPECT_EQ(left, expected);
 }
 
 /// A process that was forked elsewhere and not yet replaced holds every descriptor of this one, so that the
