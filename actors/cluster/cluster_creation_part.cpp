@@ -38,7 +38,7 @@ caf::result<command_result> cluster_creation::on(const std::string& user,
   if (!checked)
     return refused(checked.error());
   // Whether the secret of a parent would take its place, only a creation knows.
-  value answer;
+  auto answer = value::object();
   if (const auto fine = check_no_mask(checked->config.settings, x.config, x.config_name); !fine)
     answer = {{"masked", fine.error().what}};
   auto to = self_->make_response_promise<command_result>();

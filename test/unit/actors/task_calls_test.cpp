@@ -11,7 +11,7 @@ constexpr time_point t0{1'700'000'000s};
 constexpr allocation_id a12{{1}, {2}};
 
 slots_granted granted(std::vector<placement> on) { return {a12, std::move(on)}; }
-task_exited exited(const std::string& agent, int code, int signal = 0, bool ordered = false) {
+troupe::task_exited exited(const std::string& agent, int code, int signal = 0, bool ordered = false) {
   return {a12, agent, code, signal, "", true, ordered};
 }
 
@@ -35,7 +35,7 @@ void expect_steps(allocation& a, std::initializer_list<line> lines) {
 }
 
 const line placed{granted({{"a", {0}}}), 0s, "placed(a:0) | start(a:0)"};
-const line up{task_started{a12, "a", 7}, 1s, " | "};
+const line up{troupe::task_started{a12, "a", 7}, 1s, " | "};
 const line polled{signal_polled{}, 2s, " | "};
 const line paused{allocation_stop{false, "pause"}, 3s, " | signal preempt(a pause)"};
 

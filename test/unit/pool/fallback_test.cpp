@@ -65,7 +65,7 @@ TEST_F(Fallback, IsPartOfTheExplanation) {
     return said["reason"]["text"].get<std::string>() +
            (said["estimate"].is_null() ? "" : ", with an estimate");
   };
-  const std::string busy = "0 of its 1 slots are free";
+  const std::string busy = "it is next, and waits for 1 slot, which others hold";
   EXPECT_EQ(shown(5), busy + "; in 10 s it asks the pools b, c too, with an estimate")
     << "the slot is free before";
   EXPECT_EQ(shown(60), busy + "; in 10 s it asks the pools b, c too");
