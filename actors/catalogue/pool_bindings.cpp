@@ -31,7 +31,7 @@ std::vector<std::string> unknown_names(const value& cluster, const places& where
   std::set<std::string> people{"*"};
   for (const auto& [id, user] : users)
     people.insert(case_folded(user.name));
-  if (cluster.contains("users")) // they are made after the configuration is recorded
+  if (cluster.contains("users")) // the users of a file are made after its configuration is recorded
     for (const auto& user : cluster.at("users"))
       people.insert(case_folded(user.value("name", std::string())));
   const auto is_there = [&](const std::string& name) {

@@ -36,8 +36,9 @@ result<accepted_config> accept_config(const value& text, const std::string& file
                                       const std::string& checkpoint_dir, const value& cluster,
                                       const config_layers& layers = {});
 
-/// Fails with errc::invalid where the complete configuration to which `text` has led has a mask in the place
-/// of a secret. Names the line of the text, whose name is `file`, where the mask stands there.
+/// Fails with errc::invalid where the complete configuration `settings`, which comes from `text`, has a mask
+/// in the place of a secret. If the mask stands in `text`, the error names its line; `file` is the name of
+/// `text`.
 result<void> check_no_mask(const value& settings, const value& text, const std::string& file);
 
 /// Lays `text` over the complete configuration `before` of an experiment that is to be continued. Fails as

@@ -179,6 +179,14 @@ caf::result<command_result> cluster_experiments::on(const std::string& user,
   return tell(x.id, experiment_pause{user});
 }
 
+/// A continuation that is decided and not durable yet.
+struct cluster_experiments::continuation_asked {
+  experiment_row row; ///< as it was when the continuation was decided
+  std::vector<trial_row> trials;
+  experiment_continued wanted;
+  value overrides; ///< what is laid over the configuration
+};
+
 caf::result<command_result> cluster_experiments::on(const std::string& user,
                                                     const commands::experiment_continue& x) {
   auto row = peers_.reads->experiment(x.id);
@@ -206,64 +214,70 @@ caf::result<command_result> cluster_experiments::on(const std::string& user,
                             self_->now());
   if (!wanted)
     return refused(wanted.error());
-  const bool anew = std::any_of(trials->begin(), trials->end(), [&](const trial_row& one) {
-    // A trial without a checkpoint begins with the one that the configuration names.
-    return one.latest_checkpoint.empty() &&
-           std::find(wanted->trials.begin(), wanted->trials.end(), one.id) != wanted->trials.end();
-  });
-  const bool changes = wanted->config.is_object();
-  auto config = changes ? wanted->config : row->config.get();
-  const auto unusable = [this](const checkpoint_row& one) {
-    return machine_.uses.unusable(one, machine_.ids);
-  };
-  if (anew || starts_elsewhere(row->config.get(), config))
-    if (auto fine = resolve_source(*peers_.reads, unusable, config); !fine)
-      return refused(fine.error());
-  for (const auto& trial : *trials)
-    if (std::find(wanted->trials.begin(), wanted->trials.end(), trial.id) != wanted->trials.end())
-      if (const auto newest = peers_.reads->checkpoint(trial.latest_checkpoint);
-          newest && newest->state == checkpoint_state::completed)
-        if (const auto why = unusable(*newest); !why.empty())
-          return refused({errc::conflict, "checkpoint " + newest->saved.uuid + ", with which trial " +
-                                            to_string(trial.id) + " would continue, " + why});
-  if (changes)
-    wanted->config = config;
   wanted->by = user;
   auto promise = self_->make_response_promise<command_result>();
-  auto go_on = [this, wanted = std::move(*wanted), overrides = x.config, before = row->continued, promise] {
-    record_continuation(wanted, overrides, before, promise);
-  };
-  // From now on, so that no checkpoint is removed while the pool is asked.
-  machine_.uses.begin_with(x.id, source_in(changes ? config : row->config.get()));
-  auto in_force = changes ? std::move(config) : config_in_force(*row);
+  const auto asked = std::make_shared<continuation_asked>(
+    continuation_asked{std::move(*row), std::move(*trials), std::move(*wanted), x.config});
+  auto config = asked->wanted.config.is_object() ? asked->wanted.config : config_in_force(asked->row);
   const auto& cluster = machine_.who.configuration();
-  const auto pool = config::pool_of_experiment(cluster, in_force);
+  const auto pool = config::pool_of_experiment(cluster, config);
   if (!pool || config::pool_settings(cluster, *pool).value("launch_error", value()) != true)
-    go_on(); // the pool refuses nothing
+    record(*asked, promise); // the pool refuses nothing
   else
-    with_.members.ask_capacity(*pool,
-                               [this, go_on = std::move(go_on), config = std::move(in_force), id = x.id,
-                                name = *pool, promise](const result<pool_capacity>& its) mutable {
-                                 if (auto no = its ? too_large(config, name, *its) : std::nullopt) {
-                                   if (!experiments_.contains(id))
-                                     machine_.uses.forget(id);
-                                   promise.deliver(refused(*no));
-                                 } else {
-                                   go_on();
-                                 }
-                               });
+    with_.members.ask_capacity(*pool, [this, asked, config = std::move(config), name = *pool,
+                                       promise](const result<pool_capacity>& its) mutable {
+      if (auto no = its ? too_large(config, name, *its) : std::nullopt)
+        promise.deliver(refused(*no));
+      else
+        record(*asked, promise);
+    });
   return promise;
 }
 
-void cluster_experiments::record_continuation(const experiment_continued& wanted, const value& overrides,
-                                              std::uint32_t before,
-                                              caf::typed_response_promise<command_result> promise) {
-  auto facts = machine_.ids.go_on(wanted, before);
+/// Whether the trials can continue with their checkpoints, and with the one that the configuration names.
+/// Puts the latter into the configuration, where that changes.
+result<void> cluster_experiments::check_usable(continuation_asked& x) const {
+  const auto continues = [&](const trial_row& one) {
+    return std::find(x.wanted.trials.begin(), x.wanted.trials.end(), one.id) != x.wanted.trials.end();
+  };
+  const auto unusable = [this](const checkpoint_row& one) {
+    return machine_.uses.unusable(one, machine_.ids);
+  };
+  // A trial without a checkpoint begins with the one that the configuration names.
+  const bool anew = std::any_of(x.trials.begin(), x.trials.end(), [&](const trial_row& one) {
+    return one.latest_checkpoint.empty() && continues(one);
+  });
+  const bool changes = x.wanted.config.is_object();
+  auto config = changes ? x.wanted.config : x.row.config.get();
+  if (anew || starts_elsewhere(x.row.config.get(), config))
+    if (auto fine = resolve_source(*peers_.reads, unusable, config); !fine)
+      return fine;
+  for (const auto& trial : x.trials)
+    if (continues(trial))
+      if (const auto newest = peers_.reads->checkpoint(trial.latest_checkpoint);
+          newest && newest->state == checkpoint_state::completed)
+        if (const auto why = unusable(*newest); !why.empty())
+          return error{errc::conflict, "checkpoint " + newest->saved.uuid + ", with which trial " +
+                                         to_string(trial.id) + " would continue, " + why};
+  if (changes)
+    x.wanted.config = std::move(config);
+  return {};
+}
+
+void cluster_experiments::record(continuation_asked& x, caf::typed_response_promise<command_result> promise) {
+  if (auto fine = check_usable(x); !fine) {
+    promise.deliver(refused(fine.error()));
+    return;
+  }
+  const auto& wanted = x.wanted;
+  const auto sources = source_in(wanted.config.is_object() ? wanted.config : x.row.config.get());
+  auto facts = machine_.ids.go_on(wanted, x.row.continued);
   if (facts.empty()) {
     promise.deliver(
       refused({errc::conflict, "experiment " + to_string(wanted.id) + " is being continued or deleted"}));
     return;
   }
+  machine_.uses.begin_with(wanted.id, sources);
   machine_.pass_on(facts);
   const auto add = [&facts](auto more) {
     for (auto& one : more)
@@ -271,7 +285,7 @@ void cluster_experiments::record_continuation(const experiment_continued& wanted
   };
   add(machine_.where.say_anew(wanted));
   if (wanted.config.is_object())
-    if (const auto days = log_days_named(overrides, wanted.config))
+    if (const auto days = log_days_named(x.overrides, wanted.config))
       if (auto kept = machine_.rules.retain({wanted.id, {}, *days}, wanted.by, self_->now()))
         add(std::move(*kept)); // counts over what was set before
   with_.take(std::move(facts), [this, promise, id = wanted.id](const caf::error& why) mutable {

@@ -83,10 +83,10 @@ private:
   template <class OfTask>
   caf::result<command_result> hand_on(allocation_id from, OfTask x);
 
-  /// Makes the continuation durable, and answers. `before`: how often the experiment was continued when the
-  /// continuation was decided; `overrides`: what was laid over its configuration.
-  void record_continuation(const experiment_continued& wanted, const value& overrides, std::uint32_t before,
-                           caf::typed_response_promise<command_result> promise);
+  struct continuation_asked;
+  result<void> check_usable(continuation_asked& x) const;
+  /// Makes the continuation durable, and answers.
+  void record(continuation_asked& x, caf::typed_response_promise<command_result> promise);
   result<std::set<std::string>> sources_in(experiment_id id, const value& orders) const;
   void abandon_tasks(experiment_id id);
   sandbox_defaults sandbox_defaults_of(const experiment_settings& settings, const std::string& pool) const;

@@ -180,7 +180,8 @@ void cluster_members::ask_capacity(const std::string& name, capacity_callback th
   const auto pool = pools_.find(name);
   if (pool == pools_.end())
     return then(error{errc::not_found, "resource pool '" + name + "' not found"});
-  const auto answer = std::make_shared<capacity_callback>(std::move(then)); // it may hold the files of a task
+  // Shared, as `then` may hold the files of a task, which are large.
+  const auto answer = std::make_shared<capacity_callback>(std::move(then));
   self_->request(pool->second, std::chrono::seconds(10), explain_allocation{})
     .then([answer](const allocation_explained& got) { (*answer)(capacity_of(got.why)); },
           [answer](const caf::error& why) { (*answer)(from_caf(why)); });

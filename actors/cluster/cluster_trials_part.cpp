@@ -138,7 +138,7 @@ result<void> cluster_trials::check_sweep(const client_command& from,
                                          const commands::checkpoint_patch& x) const {
   const auto task = is_removal(from) ? peers_.reads->other_task(parse_allocation(from.allocation).task)
                                      : result<task_detail>(error{errc::not_found, ""});
-  if (!task || collects_on_agent(task->made)) // what a task on an agent tells of is gone already
+  if (!task || collects_on_agent(task->made)) // such a task tells of files after it has removed them
     return {};
   const auto of = peers_.reads->experiment(collected_experiment(*task));
   if (!of)

@@ -1051,6 +1051,24 @@ TEST_F(Removals, ACheckpointIsInUseBeforeTheExperimentThatBeginsWithItIsStored) 
   catch_up();
 }
 
+TEST_F(Removals, ARefusedContinuationHoldsNoCheckpoint) {
+  ended_with_a_model(1);
+  auto warm = search("warm");
+  warm["config"]["searcher"]["source_checkpoint_uuid"] = uuid_of(0);
+  ASSERT_TRUE(order("experiment.create", warm));
+  ASSERT_TRUE(order("experiment.kill", {{"id", 2}}));
+  pass(2s);
+  late = true;
+  send("experiment.delete", {{"id", 2}});
+  const auto no = order("experiment.continue", {{"id", 2}});
+  ASSERT_FALSE(no);
+  EXPECT_EQ(no.error().what, "experiment 2 is being continued or deleted");
+  catch_up();
+  pass(2s);
+  const auto removed = order("checkpoint.remove", {{"uuids", value::array({uuid_of(0)})}});
+  EXPECT_TRUE(removed) << removed.error().what;
+}
+
 TEST_F(Removals, ACheckpointThatGoesWhileFilesAreStoredIsNoSource) {
   ended_with_a_model(1);
   commands::experiment_create warm;
