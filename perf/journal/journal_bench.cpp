@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fmt/core.h>
 
 #include <rocksdb/db.h>
 #include <rocksdb/write_batch.h>
@@ -77,20 +78,16 @@ private:
   /// Determined's client does.
   static std::string uuid(std::uint64_t n) {
     static const bool scattered = std::getenv("TROUPE_SCATTERED") != nullptr;
-    const auto milliseconds = static_cast<unsigned long long>(
+    const auto milliseconds = static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::milliseconds>(t0.time_since_epoch()).count() + n);
     n = (n + 1) * 0x9e3779b97f4a7c15; // the mixing function of SplitMix64
     n = (n ^ (n >> 30)) * 0xbf58476d1ce4e5b9;
     n = (n ^ (n >> 27)) * 0x94d049bb133111eb;
     n ^= n >> 31;
-    char text[37];
-    const auto chance = static_cast<unsigned long long>(n & 0xffffffffffff);
+    const auto chance = n & 0xffffffffffff;
     if (scattered)
-      std::snprintf(text, sizeof text, "%08x-0000-4000-8000-%012llx", unsigned(n >> 32), chance);
-    else
-      std::snprintf(text, sizeof text, "%08llx-%04llx-7000-8000-%012llx", milliseconds >> 16,
-                    milliseconds & 0xffff, chance);
-    return text;
+      return fmt::format("{:08x}-0000-4000-8000-{:012x}", n >> 32, chance);
+    return fmt::format("{:08x}-{:04x}-7000-8000-{:012x}", milliseconds >> 16, milliseconds & 0xffff, chance);
   }
 
   std::uint64_t count_ = 0;
