@@ -170,11 +170,8 @@ private:
         [this](const members_event& ev, done_callback done) { tell_members(ev, std::move(done)); },
         [this] { return experiments_->size(); }, [this] { arm(deadline()); }});
     const auto tell = [this](const members_event& ev) { tell_members(ev); };
-    const auto release = [this](const allocation_id& run, const std::vector<placement>& on) {
-      members_->let_go(run, on);
-    };
     tasks_.emplace(self_, setup_, peers_, *machine_,
-                   cluster_tasks::needs{[this] { return members_->pools(); }, tell, release,
+                   cluster_tasks::needs{[this] { return members_->pools(); }, tell,
                                         [this] { arm(deadline()); }, *members_});
     const auto live = [this](experiment_id id) { return experiments_->actor_of(id); };
     const auto take_facts = [this](std::vector<cluster_fact> facts, done_callback done) {
@@ -211,8 +208,8 @@ private:
                                             live, [this](task_id id) { return tasks_->actor_of(id); }});
     trials_.emplace(self_, peers_, *machine_, cluster_trials::needs{live});
     experiments_.emplace(self_, setup_, peers_, *machine_,
-                         cluster_experiments::needs{take_facts, tell, release, *members_, *tasks_,
-                                                    *unmanaged_, *webhooks_, *deletions_});
+                         cluster_experiments::needs{take_facts, tell, *members_, *tasks_, *unmanaged_,
+                                                    *webhooks_, *deletions_});
     creation_.emplace(self_, setup_, peers_, *machine_,
                       cluster_creation::needs{take_facts, *experiments_, *members_, *unmanaged_});
     records_.emplace(self_, setup_, *machine_,

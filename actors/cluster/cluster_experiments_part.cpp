@@ -64,7 +64,7 @@ void cluster_experiments::abandon_tasks(experiment_id id) {
   for (const auto& trial : *trials) {
     if (trial.runs.empty() || trial.runs.back().ended != time_point{})
       continue;
-    with_.let_go({trial.id, trial.runs.back().run}, trial.runs.back().on);
+    with_.tell_members(run_let_go{{trial.id, trial.runs.back().run}, trial.runs.back().on});
   }
 }
 

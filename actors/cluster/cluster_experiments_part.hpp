@@ -26,8 +26,6 @@ public:
   struct needs {
     std::function<void(std::vector<cluster_fact>, done_callback)> take; ///< makes decided facts durable
     std::function<void(const members_event&)> tell_members;
-    /// Ends the processes of a run that no actor looks after any more (cluster_members::let_go).
-    std::function<void(const allocation_id&, const std::vector<placement>& on)> let_go;
     // Other parts of the cluster actor; they outlive this object.
     const cluster_members& members;
     cluster_tasks& tasks;

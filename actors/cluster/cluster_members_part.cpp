@@ -157,23 +157,14 @@ void cluster_members::run(const end_pool& x) {
   }
 }
 
-void cluster_members::let_go(const allocation_id& run, const std::vector<placement>& on) {
-  const auto now = self_->now();
-  std::erase_if(let_go_, [&](const auto& x) { return now > x.second.at + 2 * machine_.first_give_away(); });
-  std::set<std::string> holding; // pools in which slots are held on
-  for (const auto& part : on)
-    if (const auto twin = twin_of(part.agent)) {
-      let_go_[run] = {now, on};
-      holding.insert(machine_.pool_of(part.agent));
-      self_->send(twin, forget_ordered{run});
-    }
-  for (const auto& [name, pool] : pools_)
-    if (!holding.contains(name))
-      self_->send(pool, slots_released{run});
-    else
-      for (const auto& part : on)
-        if (!twin_of(part.agent))
-          self_->send(pool, slots_released{run, part.agent});
+void cluster_members::run(const end_run& x) {
+  if (const auto twin = twin_of(x.agent))
+    self_->send(twin, forget_ordered{x.run});
+}
+
+void cluster_members::run(const release_run& x) {
+  if (const auto pool = pools_.find(x.pool); pool != pools_.end())
+    self_->send(pool->second, slots_released{x.run, x.agent});
 }
 
 void cluster_members::ask_capacity(const std::string& name, capacity_callback then) const {
@@ -196,16 +187,11 @@ void cluster_members::run(const make_twin& x) {
   self_->monitor(link.twin);
   if (x.again) { // these arrive before the agent registers
     auto open = with_.open_tasks_on(x.agent);
-    std::vector<forget_ordered> given_up;
-    for (const auto& [run, its] : let_go_)
-      for (const auto& part : its.on)
-        if (part.agent == x.agent) {
-          open.tasks.push_back({run, part.slots});
-          given_up.push_back({run});
-        }
+    for (const auto& [run, slots] : x.let_go)
+      open.tasks.push_back({run, slots});
     self_->send(link.twin, std::move(open));
-    for (auto& one : given_up)
-      self_->send(link.twin, std::move(one));
+    for (const auto& [run, slots] : x.let_go)
+      self_->send(link.twin, forget_ordered{run});
   }
   // The twin reaches the pool before any actor that is made later can ask the pool for it.
   self_->send(pool, link.twin, x.agent);

@@ -45,6 +45,8 @@ public:
   void run(const order_agent& x);
   void run(const watch_agent& x);
   void run(const forget_agent& x);
+  void run(const end_run& x);
+  void run(const release_run& x);
   void run(const give_up& x) { with_.leave(to_caf(x.why)); }
 
   /// To be called once, when all experiments and tasks of the journal live again: they then tell the pools
@@ -54,9 +56,6 @@ public:
   twin_actor twin_of(const std::string& agent) const; ///< null where the agent has no twin
   /// Links the agent's actor `who`, which has just registered, with its twin, which exists already.
   void welcome(const std::string& agent, const agent_actor& who, const agent_traits& traits);
-  /// Ends the processes of a run that no actor looks after any more. The run's slots on an agent are held
-  /// until the agent's twin knows that the processes there are dead; all others are released at once.
-  void let_go(const allocation_id& run, const std::vector<placement>& on);
   using capacity_callback = std::function<void(const result<pool_capacity>&)>;
   /// Asks the pool of this name what it could hold; calls `then` once, with the answer or why there is none.
   void ask_capacity(const std::string& name, capacity_callback then) const;
@@ -122,12 +121,6 @@ private:
   std::map<std::string, pool_actor> pools_;
   std::map<std::string, provisioner_actor> provisioners_; ///< by elastic pool
   std::map<std::string, agent_link> links_;
-  struct run_let_go {
-    time_point at;
-    std::vector<placement> on;
-  };
-  /// Runs whose processes may live, for a twin that is made again.
-  std::map<allocation_id, run_let_go> let_go_;
   std::map<std::string, std::string> watched_; ///< pool that an agent is leaving, by agent
   std::optional<time_point> look_at_;          ///< when the pools in `watched_` are asked again
   bool recovered_ = false;                     ///< until then, pools do not know what is held in them

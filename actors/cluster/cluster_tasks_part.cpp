@@ -126,7 +126,7 @@ void cluster_tasks::say_last_words(task_id id) {
 void cluster_tasks::last_words_are_said(task_id id) {
   const auto last = ending_.extract(id);
   if (last && last.mapped().run.run)
-    with_.let_go(last.mapped().run, last.mapped().on);
+    with_.tell_members(run_let_go{last.mapped().run, last.mapped().on});
 }
 
 void cluster_tasks::time_passed() {

@@ -23,8 +23,6 @@ public:
   struct needs {
     std::function<std::map<std::string, pool_actor>()> pools;
     std::function<void(const members_event&)> tell_members;
-    /// Ends the processes of a run that no actor looks after any more (cluster_members::let_go).
-    std::function<void(const allocation_id&, const std::vector<placement>& on)> let_go;
     std::function<void()> arm;      ///< to be called when `deadline` has changed
     const cluster_members& members; ///< another part of the cluster actor; it outlives this object
   };

@@ -443,10 +443,35 @@ void members::on(members_step& s, const twin_died& ev, time_point now) {
     return;
   if (restarts_.again("agent/" + ev.agent, now)) {
     presence_[ev.agent].twin_made = now;
-    s.actions.push_back(make_twin{ev.agent, pool, true});
+    make_twin again{ev.agent, pool, true, {}};
+    for (const auto& [run, its] : let_go_)
+      for (const auto& part : its.on)
+        if (part.agent == ev.agent)
+          again.let_go[run] = part.slots;
+    s.actions.push_back(std::move(again));
   } else
     s.actions.push_back(
       give_up{{errc::internal, "the twin of agent " + ev.agent + " died again and again: " + ev.why}});
+}
+
+/// A twin that ends the processes holds their slots until they are dead. Where an agent has no twin, nothing
+/// of the run can live: its slots are free at once.
+void members::on(members_step& s, const run_let_go& ev, time_point now) {
+  std::erase_if(let_go_, [&](const auto& x) { return now > x.second.at + 2 * first_give_away_; });
+  std::set<std::string> holding; // pools in which slots are held on
+  for (const auto& part : ev.on)
+    if (const auto pool = pool_of(part.agent); !pool.empty()) {
+      let_go_[ev.run] = {now, ev.on};
+      holding.insert(pool);
+      s.actions.push_back(end_run{part.agent, ev.run});
+    }
+  for (const auto& pool : pools_)
+    if (!holding.contains(pool))
+      s.actions.push_back(release_run{pool, ev.run, {}});
+    else
+      for (const auto& part : ev.on)
+        if (pool_of(part.agent).empty())
+          s.actions.push_back(release_run{pool, ev.run, part.agent});
 }
 
 // ---- facts

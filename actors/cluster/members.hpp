@@ -1,8 +1,9 @@
 #pragma once
 // The machine `members` knows the agents and their names, the pools, and the pool of each running experiment.
 // It decides who may take a name, which pool an agent is in and when the agent changes its pool, what the
-// orders of operators mean for agents, whether a sandbox whose agent is away goes on, and whether the actor
-// of a pool, a twin or a provider that died is made again. Pure; its shell is cluster_members_part.cpp.
+// orders of operators mean for agents, whether a sandbox whose agent is away goes on, whether the actor of a
+// pool, a twin or a provider that died is made again, and who ends the processes of a run whose owner is gone.
+// Pure; its shell is cluster_members_part.cpp.
 
 #include "actors/machine.hpp"
 #include "model/result.hpp"
@@ -87,9 +88,14 @@ struct provisioner_died {
 struct provider_retired { ///< the pool's provisioner ended by itself, as no instance of it is left
   std::string pool;
 };
+struct run_let_go { ///< the actor that looked after the run is gone for good; its processes may live
+  allocation_id run;
+  std::vector<placement> on;
+};
 using members_event = std::variant<agent_asked, agent_went_away, agent_ordered, agent_removed, configured,
                                    experiment_entered, experiment_gone, pool_died, twin_died,
-                                   experiment_placed, provisioner_died, provider_retired, agent_is_idle>;
+                                   experiment_placed, provisioner_died, provider_retired, agent_is_idle,
+                                   run_let_go>;
 
 // Actions.
 struct make_pool {
@@ -113,6 +119,17 @@ struct supply_pool {
 struct make_twin {
   std::string agent, pool;
   bool again = false; ///< the twin replaces one that died: it has to expect the tasks that the journal knows
+  /// With `again`: runs whose processes the twin has to expect and to end, each with its slots on the agent.
+  std::map<allocation_id, std::vector<int>> let_go;
+};
+struct end_run { ///< tells the twin that the run's processes on the agent have to end
+  std::string agent;
+  allocation_id run;
+};
+struct release_run { ///< tells the pool that nothing of the run holds its slots
+  std::string pool;
+  allocation_id run;
+  std::string agent; ///< only the slots on this agent; empty: all slots of the run
 };
 struct end_twin { ///< ends the twin; the agent notices that and registers again
   std::string agent, pool;
@@ -136,7 +153,7 @@ struct give_up { ///< ends the cluster actor, which cannot continue
   error why;
 };
 using members_action = std::variant<make_pool, configure_pool, end_pool, make_twin, end_twin, order_agent,
-                                    forget_agent, give_up, supply_pool, watch_agent>;
+                                    forget_agent, give_up, supply_pool, watch_agent, end_run, release_run>;
 using members_step = step_of<cluster_fact, members_action>;
 
 /// Not thread-safe: one actor owns the machine. The states of an agent, of which `away` lasts until the agent
@@ -217,6 +234,7 @@ private:
   void on(members_step& s, const twin_died& ev, time_point now);
   void on(members_step& s, const provisioner_died& ev, time_point now);
   void on(members_step& s, const provider_retired& ev, time_point now);
+  void on(members_step& s, const run_let_go& ev, time_point now);
   std::optional<error> no(const agent_asked& ev, time_point now) const;
   std::optional<error> no(const agent_ordered& ev, time_point now) const;
   std::optional<error> no(const agent_removed& ev, time_point now) const;
@@ -230,6 +248,7 @@ private:
   std::optional<error> no(const twin_died&, time_point) const { return std::nullopt; }
   std::optional<error> no(const provisioner_died&, time_point) const { return std::nullopt; }
   std::optional<error> no(const provider_retired&, time_point) const { return std::nullopt; }
+  std::optional<error> no(const run_let_go&, time_point) const { return std::nullopt; }
   void note(members_step& s, cluster_fact fact);
   void make_pools(std::vector<members_action>& out);
   void configure(std::vector<members_action>& out, const std::string& pool);
@@ -261,6 +280,13 @@ private:
   std::map<std::string, std::vector<value>> providers_;
   std::map<experiment_id, std::string> pool_of_; ///< pool of each running experiment and other task
   child_restarts<std::string> restarts_;
+  struct abandoned {
+    time_point at;
+    std::vector<placement> on;
+  };
+  /// Runs whose processes may live, for a twin that is made again. A run is forgotten when no lease of it can
+  /// last any more.
+  std::map<allocation_id, abandoned> let_go_;
 };
 
 } // namespace troupe

@@ -382,6 +382,8 @@ private:
       tell_pool("cluster", name, agent_drain{x.agent, x.draining, x.disabled, x.ends, x.ended, x.leaves_for});
   }
   void run(const forget_agent&) { fail("an agent was forgotten"); }
+  void run(const end_run&) { fail("a run lost its owner"); }
+  void run(const release_run&) { fail("a run lost its owner"); }
   void run(const give_up& x) { fail("the cluster gave up: " + x.why.what); }
 
   // ---- pools

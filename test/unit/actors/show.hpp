@@ -405,7 +405,14 @@ inline std::string show(const supply_pool& x) {
 }
 inline std::string show(const end_pool& x) { return "end_pool(" + x.pool + ")"; }
 inline std::string show(const make_twin& x) {
-  return "twin(" + x.agent + " in " + x.pool + text(x.again, "again") + ")";
+  auto out = "twin(" + x.agent + " in " + x.pool + text(x.again, "again");
+  for (const auto& [run, slots] : x.let_go)
+    out += ", ends " + text(run) + " on " + std::to_string(slots.size());
+  return out + ")";
+}
+inline std::string show(const end_run& x) { return "end(" + text(x.run) + " on " + x.agent + ")"; }
+inline std::string show(const release_run& x) {
+  return "release(" + text(x.run) + " in " + x.pool + (x.agent.empty() ? "" : " on " + x.agent) + ")";
 }
 inline std::string show(const end_twin& x) { return "end_twin(" + x.agent + " in " + x.pool + ")"; }
 inline std::string show(const configure_pool& x) { return "configure(" + x.pool + ")"; }
