@@ -16,7 +16,7 @@
 namespace troupe::api {
 namespace {
 
-constexpr duration least_pause = 250ms, heartbeat = 15s, cluster_pause = 1s, steps_pause = 1s,
+constexpr duration least_pause = 250ms, heartbeat = 5s, cluster_pause = 1s, steps_pause = 1s,
                    rights_pause = 5s, totals_last = 5s;
 constexpr std::size_t facts_at_once = 2000, points_at_once = 5000, lines_at_once = 500;
 
@@ -66,7 +66,7 @@ public:
     if (!out.bytes.empty())
       last_sent_ = now;
     else if (now - last_sent_ >= heartbeat) {
-      out.bytes = ": alive\n\n";
+      out.bytes = "event: alive\ndata: {}\n\n"; // scripts of pages hear of events, not of comments
       last_sent_ = now;
     } else {
       out.pause = heartbeat - (now - last_sent_);

@@ -8,7 +8,7 @@ import { askAgain, explain, pagesFor, request, session, sessionIn, signedIn, sig
 import { plotter } from "./chart";
 import { Shortcuts, Palette, useKeys } from "./keys";
 import { connection, lastData, newVersion, paused } from "./live";
-import { withLines } from "./queries";
+import { answerTime, withLines } from "./queries";
 import { pageState, usePage, wholesFailed, type PageProps } from "./page";
 import Experiment from "./pages/experiment";
 import Experiments from "./pages/experiments";
@@ -63,6 +63,16 @@ const loaded = new Map<string, Page>([
 const arrived = signal(0);
 const missing = signal<unknown>(null);
 
+/** Fails where the code of a page does not come in time, as a server that hangs would keep it loading for ever. */
+function timely<T>(code: Promise<T>): Promise<T> {
+  return Promise.race([
+    code,
+    new Promise<never>((_, fail) => {
+      setTimeout(() => fail(new DOMException("", "TimeoutError")), answerTime);
+    }),
+  ]);
+}
+
 function found(at: string): { name: string; page: Page | null; props: PageProps } | null {
   for (const [shape, name, load] of pages) {
     const m = shape.exec(at);
@@ -70,7 +80,7 @@ function found(at: string): { name: string; page: Page | null; props: PageProps 
     const props = { path: at, id: Number(m[1] ?? 0), tab: m[2] ?? "" };
     const page = loaded.get(name) ?? null;
     if (!page && load)
-      load().then(
+      timely(load()).then(
         (x) => {
           loaded.set(name, x.default);
           ++arrived.value;
@@ -179,7 +189,9 @@ export function App() {
           <page.page {...page.props} key={page.name + page.props.id} />
         ) : missing.value ? (
           <Missing name={page.name} />
-        ) : null}
+        ) : (
+          <Coming name={page.name} />
+        )}
       </Main>
       <div class="sr" role="status" aria-live="polite">
         {said.value}
@@ -205,9 +217,22 @@ function Main(props: { name: string; refer: { current: HTMLElement | null }; chi
   );
 }
 
+const titleOf = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1);
+
+/** Stands in place of a page whose code is on its way. */
+function Coming(props: { name: string }) {
+  usePage(titleOf(props.name), "loading");
+  return (
+    <>
+      <h1 tabIndex={-1}>{titleOf(props.name)}</h1>
+      <p>Loading</p>
+    </>
+  );
+}
+
 /** Stands in place of a page whose code did not come. */
 function Missing(props: { name: string }) {
-  usePage(props.name.charAt(0).toUpperCase() + props.name.slice(1), "error");
+  usePage(titleOf(props.name), "error");
   return (
     <div class="failed" role="alert">
       <p>This part of the page could not be loaded: {clean(explain(missing.value))}</p>

@@ -31,6 +31,7 @@ class Stream {
 
 interface Told {
   kind: string;
+  state?: string;
   name?: string;
   data?: { id?: number };
   after?: boolean;
@@ -152,6 +153,27 @@ describe("the stream that all tabs share", () => {
     expect(a.greeted()).toEqual([false, true]);
     a.asks(["experiments", "cluster"]);
     expect(Stream.newest.address).toContain("after=80");
+  });
+
+  test("is given up when nothing is heard from the server, and asked for again", () => {
+    const a = new Tab(admin).asks(["experiments"], 10);
+    const states = () => a.told.filter((m) => m.kind === "state").map((m) => m.state);
+    Stream.newest.begins(admin, 10);
+    const first = Stream.newest;
+    for (let s = 0; s < 60; s += 5) {
+      vi.advanceTimersByTime(5000);
+      first.says("alive", 0, {});
+    }
+    expect([Stream.newest, states().at(-1)]).toEqual([first, "live"]);
+    vi.advanceTimersByTime(22_000);
+    expect([first.closed, states().at(-1)]).toEqual([true, "lost"]);
+    const second = Stream.newest;
+    expect(second.address, "it goes on where it was").toContain("after=10");
+    vi.advanceTimersByTime(22_000); // the server takes connections and answers none
+    expect([second.closed, Stream.open]).toEqual([true, 1]);
+    Stream.newest.begins(admin, 12);
+    expect(states().at(-1)).toBe("live");
+    expect(a.greeted()).toEqual([false, true]);
   });
 
   test("tells each tab which of its topics found no room, and those of visible tabs come first", () => {

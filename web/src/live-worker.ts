@@ -22,8 +22,10 @@ let followed: ReadonlySet<string> = new Set(); // the topics in `wanted`
 let last = 0; // number of the newest fact that was reported
 let state: "live" | "lost" | "idle" = "idle";
 let again: ReturnType<typeof setTimeout> | undefined;
+let heard = 0; // time in ms of the newest event, or when the stream was asked for
 let pause = 500;
 
+const mute = 20_000; // ms without an event after which the server counts as lost: it sends one every 5 s, also where nothing changes
 const silence = 180_000; // ms after whose silence a tab counts as closed; hidden tabs send a message once a minute
 
 function tell(message: unknown, to?: (p: Port) => boolean): void {
@@ -80,9 +82,14 @@ function connect(): void {
   let of = 0; // the user of this stream
   const source = new EventSource(`/troupe/v1/live?topics=${encodeURIComponent(wanted)}${after > 0 ? `&after=${after}` : ""}`);
   stream = source;
+  heard = performance.now();
+  source.addEventListener("alive", () => {
+    if (source === stream) heard = performance.now();
+  });
   for (const name of ["hello", "experiment", "gone", "trial", "points", "line", "cluster", "lost"])
     source.addEventListener(name, (e) => {
       if (source !== stream && source !== older) return;
+      heard = performance.now();
       const event = e as MessageEvent<string>;
       last = Math.max(last, Number(event.lastEventId) || 0);
       const data = JSON.parse(event.data) as Record<string, unknown>;
@@ -112,13 +119,17 @@ function connect(): void {
   source.onerror = () => {
     source.close();
     if (source === older) older = null;
-    if (source !== stream) return;
-    leave();
-    become("lost");
-    tell({ kind: "failed" });
-    again = setTimeout(connect, pause);
-    pause = Math.min(5000, pause * 1.6);
+    if (source === stream) lose();
   };
+}
+
+/** Gives the stream up, and tries again after a pause. */
+function lose(): void {
+  leave();
+  become("lost");
+  tell({ kind: "failed" });
+  again = setTimeout(connect, pause);
+  pause = Math.min(5000, pause * 1.6);
 }
 
 /** Tells each tab which of its topics the stream has no room for, so that it reads these itself. */
@@ -179,6 +190,9 @@ function adopt(port: MessagePort): void {
 }
 
 setInterval(settle, 30_000);
+setInterval(() => {
+  if (stream && performance.now() - heard > mute) lose(); // a server that hangs, or a cut of which nobody was told
+}, 1000);
 (self as unknown as { onconnect: (e: MessageEvent) => void }).onconnect = (e) => adopt(e.ports[0]!);
 // Without shared workers, each tab runs this code in a worker of its own.
 if (!("onconnect" in self) || typeof (self as unknown as { postMessage?: unknown }).postMessage === "function") {
