@@ -39,6 +39,12 @@ const tabs: [string, string][] = [
   ["events", "Events"],
 ];
 
+/** The command with the same answer as the tab; empty where there is none. */
+function commandFor(tab: string, id: number): string {
+  if (tab === "logs") return searched(`troupe experiment logs ${id}`, params.value);
+  return tab === "" ? `troupe experiment describe ${id}` : "";
+}
+
 const withGrid = ["trials", "checkpoints", "events", "analysis"]; // tabs whose grid has links of its own
 
 const mostMeasured = 24; // limit of the metrics of the best trial on the overview
@@ -126,7 +132,7 @@ function One(props: PageProps) {
             <CopyLink />
           </div>
         )}
-        {e && pastAt.value === 0 && <Actions of={e} plain={withGrid.includes(props.tab)} command={props.tab === "logs" ? searched(`troupe experiment logs ${id}`, params.value) : `troupe experiment describe ${id}`} />}
+        {e && pastAt.value === 0 && <Actions of={e} plain={withGrid.includes(props.tab)} command={commandFor(props.tab, id)} />}
       </div>
       <div class="tabs" role="tablist" aria-label={`Experiment ${id}`}>
         {tabs.map(([t, name]) => (
@@ -203,7 +209,7 @@ function Actions(props: { of: Experiment; plain: boolean; command: string }) {
       {!props.plain && (
         <>
           <CopyLink />
-          <CopyCommand command={props.command} />
+          {props.command && <CopyCommand command={props.command} />}
         </>
       )}
     </div>

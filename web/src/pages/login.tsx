@@ -36,14 +36,15 @@ export function SignIn(props: { over: boolean; interrupted?: Interrupted }) {
       signedIn(sessionIn((await (await request("POST", "/troupe/v1/session", body)).json()) as never)!);
       if (!props.over) go(next(), true);
     } catch (why) {
-      fault.value = explain(why);
+      if (!props.over && "code" in body && session.peek()) go(next(), true); // an old link; the user is signed in anyway
+      else fault.value = explain(why);
     }
     busy.value = false;
   };
   useEffect(() => {
     if (props.over) return;
-    const code = /(?:^#|&)code=([0-9a-f]+)/.exec(place.peek().hash)?.[1];
-    if (code) {
+    const code = /(?:^#|&)code=([^&]*)/.exec(place.peek().hash)?.[1];
+    if (code !== undefined) {
       history.replaceState(null, "", location.pathname + location.search); // the code is removed from the address before anything else
       void enter({ code });
     } else if (session.peek()) go(next(), true);

@@ -95,6 +95,9 @@ export function SearchStory(props: { of: Experiment }) {
             }
           >
             Download CSV
+          </button>{" "}
+          <button type="button" onClick={() => save(`decisions-${id}.json`, "application/json", JSON.stringify(s.decisions, null, 1))}>
+            Download JSON
           </button>
         </p>
         {s.decisions.length === 0 && <Empty>No decision yet.</Empty>}
