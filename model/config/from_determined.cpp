@@ -409,37 +409,6 @@ std::vector<diagnostic> faults_of(const value& cluster_file, const node& root, s
   return faults;
 }
 
-/// Blanks everything from a secret key's value to the end of its line. Faults show lines, and logs keep what
-/// a master shows.
-void hide_secrets(const node& x, std::vector<std::string>& lines) {
-  for (const auto& item : x.items)
-    hide_secrets(item, lines);
-  for (const auto& e : x.entries) {
-    hide_secrets(e.what, lines);
-    const auto row = static_cast<std::size_t>(e.what.at.line) - 1;
-    if (!e.what.is(kind::string) || !is_secret(e.key) || row >= lines.size())
-      continue;
-    if (const auto at = lines[row].find(e.key); at != std::string::npos)
-      lines[row] = lines[row].substr(0, at + e.key.size()) + ": " + secret_mask;
-    else if (lines[row].find(secret_mask) == std::string::npos)
-      lines[row] = secret_mask; // its key is on an earlier line
-  }
-}
-
-std::string without_secret_lines(std::string_view text) {
-  std::vector<std::string> lines(1);
-  for (const char c : text)
-    if (c == '\n')
-      lines.emplace_back();
-    else
-      lines.back() += c;
-  hide_secrets(read_document(text, "").root, lines);
-  std::string out;
-  for (const auto& line : lines)
-    out += line + "\n";
-  return out;
-}
-
 void append(std::vector<diagnostic>& to, std::vector<diagnostic> more) {
   to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
@@ -544,9 +513,8 @@ moved_agent move_agent(std::string_view text, std::string_view file) {
 std::string rendered(const std::vector<diagnostic>& faults, const std::vector<diagnostic>& notes,
                      std::string_view text) {
   std::string out;
-  const auto shown = faults.empty() ? std::string() : without_secret_lines(text);
   for (const auto& one : faults)
-    out += render(one, shown) + "\n";
+    out += render(one, text) + "\n";
   for (const auto& one : notes)
     out += render(one, "");
   return out;

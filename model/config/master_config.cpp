@@ -34,8 +34,8 @@ void hide(value& x) {
 
 bool is_secret(std::string_view key) {
   for (std::string_view word :
-       {"access_key", "secret_key", "connection_string", "credential", "password", "auth", "identitytoken",
-        "registrytoken", "segment_master_key", "segment_webui_key", "startup_script",
+       {"access_key", "secret_key", "session_token", "connection_string", "credential", "password", "auth",
+        "identitytoken", "registrytoken", "segment_master_key", "segment_webui_key", "startup_script",
         "container_startup_script", "client_secret", "signing_key", "jwt_key", "initial_user_password"})
     if (key == word)
       return true;

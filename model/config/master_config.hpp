@@ -13,7 +13,8 @@ namespace troupe::config {
 /// follows only that; a pool that is not listed follows the cluster's. `master` is complete.
 bool preempts(const value& master, std::string_view pool);
 
-/// Whether a value under `key`, anywhere in the file, must not be shown.
+/// Whether a value under `key`, anywhere in a file of a master, a cluster or an experiment, must not be
+/// shown.
 bool is_secret(std::string_view key);
 
 /// `master` as users may see it: without secrets and start-up scripts.

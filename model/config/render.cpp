@@ -1,6 +1,7 @@
 // A fault as people read it: the place, the line, a caret, the hint.
 
 #include "model/config/experiment_config.hpp"
+#include "model/config/secrets.hpp"
 
 #include <algorithm>
 
@@ -33,7 +34,8 @@ std::string render(const diagnostic& fault, std::string_view text) {
   out += (out.empty() ? "" : " ") + std::string(fault.is_warning ? "warning: " : "") +
          (fault.path.empty() ? fault.message : fault.path + ": " + fault.message) + "\n";
   if (fault.line > 0) {
-    auto line = line_of(text, fault.line);
+    const auto safe = lines_without_secrets(text);
+    auto line = line_of(safe, fault.line);
     auto column = static_cast<std::size_t>(std::max(fault.column, 1) - 1);
     auto skipped = column > widest - 20 ? column - widest / 2 : 0;
     std::string shown, caret;

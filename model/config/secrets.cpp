@@ -1,8 +1,10 @@
 #include "model/config/secrets.hpp"
 
 #include "model/config/document.hpp"
+#include "model/config/master_config.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <vector>
 
 namespace troupe::config {
@@ -65,7 +67,55 @@ void mask_all(std::string& in, const std::string& what) {
   }
 }
 
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
+/// Blanks what follows the first secret key that is written on the line.
+void blank_line(std::string& line) {
+  for (std::size_t at = 0; at < line.size();) {
+    auto end = at;
+    while (end < line.size() && is_word(line[end]))
+      ++end;
+    if (end > at && is_secret(std::string_view(line).substr(at, end - at))) {
+      const auto colon = line.find_first_not_of("\"' \t", end);
+      if (colon != line.npos && line[colon] == ':') {
+        line = line.substr(0, end) + ": " + secret_mask;
+        return;
+      }
+    }
+    at = std::max(end, at + 1);
+  }
+}
+
+/// Blanks the lines on which values of secret keys begin, where the key is on an earlier line. `all`: every
+/// value is a secret.
+void blank_values(const node& x, std::vector<std::string>& lines, bool all) {
+  const auto row = static_cast<std::size_t>(x.at.line) - 1;
+  if (all && x.items.empty() && x.entries.empty() && row < lines.size() &&
+      lines[row].find(secret_mask) == std::string::npos)
+    lines[row] = secret_mask;
+  for (const auto& item : x.items)
+    blank_values(item, lines, all);
+  for (const auto& e : x.entries)
+    blank_values(e.what, lines, all || is_secret(e.key) || e.key == "secrets");
+}
+
 } // namespace
+
+std::string lines_without_secrets(std::string_view text) {
+  std::vector<std::string> lines(1);
+  for (const char c : text)
+    if (c == '\n')
+      lines.emplace_back();
+    else
+      lines.back() += c;
+  for (auto& line : lines)
+    blank_line(line);
+  blank_values(read_document(text, "").root, lines, false);
+  std::string out;
+  for (const auto& line : lines)
+    out += line + "\n";
+  return out;
+}
 
 void each_secret_of_storage(value& storage, const std::function<void(value&)>& found) {
   if (!storage.is_object())

@@ -153,6 +153,37 @@ TEST(LoadExperiment, SaysWhatARunLacks) {
   }
 }
 
+/// Whoever reads a fault may not be who wrote the text, and logs keep faults.
+TEST(LoadExperiment, ShowsNoSecretInTheLineOfAFault) {
+  const std::pair<const char*, const char*> cases[] = {
+    {"entrypoint: x\ncheckpoint_storage:\n  type: azure\n  container: c\n  connection_string: HIDDEN\n  "
+     "what: 1\n",
+     nullptr},
+    {"entrypoint: x\ncheckpoint_storage: {type: s3, bucket: b, secret_key: HIDDEN, access_key: HIDDEN, nope: "
+     "1}\n",
+     nullptr},
+    {R"({"entrypoint": "x", "environment": {"registry_auth": {"password": "HIDDEN", "who": "me"}}})",
+     nullptr},
+    {"entrypoint: x\nenvironment:\n  registry_auth:\n    password:\n      HIDDEN\n    who: me\n", nullptr},
+    {"entrypoint: x\ncheckpoint_storage: {type: s3, bucket: b, secret_key: 'HIDDEN\n",
+     nullptr}, // cannot be read
+    {"entrypoint: x\ndata: {secrets: {a: HIDDEN, b: [HIDDEN]}}\nwhat: 1\n", nullptr},
+    {"entrypoint: x\nauthor: shown\n", "author: shown"},
+  };
+  for (const auto& [text, shown] : cases) {
+    const auto got = load_experiment(text, "a.yaml");
+    ASSERT_FALSE(got.ok()) << text;
+    for (auto fault : got.faults)
+      for (int line = 0; line <= 7; ++line) { // 0: at its own place
+        fault.line = line == 0 ? fault.line : line;
+        const auto said = render(fault, text);
+        EXPECT_EQ(said.find("HIDDEN"), said.npos) << said;
+      }
+    if (shown)
+      EXPECT_NE(render(got.faults.front(), text).find(shown), std::string::npos);
+  }
+}
+
 TEST(LoadExperiment, TakesWhatOnlyWeHave) {
   constexpr auto text = R"(entrypoint: x
 version: 0
