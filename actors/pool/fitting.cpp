@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
+#include <fmt/core.h>
 
 namespace troupe {
 
@@ -327,6 +329,14 @@ bool is_processor(const std::string& device) {
   return device.empty() || device == "cpu" || device.starts_with("cpu ");
 }
 
+/// In GiB with at most one digit after the point, as configurations name sizes; less than 0.1 GiB in bytes.
+std::string memory_text(std::uint64_t bytes) {
+  const double gib = static_cast<double>(bytes) / (1u << 30);
+  if (bytes > 0 && gib < 0.1)
+    return fmt::format("{} bytes", bytes);
+  return fmt::format("{:.{}f} GiB", gib, std::round(gib) == gib ? 0 : 1);
+}
+
 std::string refusal(const placement_rules& rules, const std::string& agent, const agent_traits& traits) {
   if (!rules.agents.empty() && !among(rules.agents, agent))
     return "is none of the agents that were asked for";
@@ -338,8 +348,8 @@ std::string refusal(const placement_rules& rules, const std::string& agent, cons
     return "lacks device " + joined(rules.device_types) + ", has " +
            (traits.device.empty() ? "cpu" : traits.device);
   if (traits.memory_bytes < rules.min_memory_bytes)
-    return "lacks memory: " + std::to_string(traits.memory_bytes) + " of " +
-           std::to_string(rules.min_memory_bytes) + " bytes a device";
+    return "lacks memory: " + memory_text(traits.memory_bytes) + " of " +
+           memory_text(rules.min_memory_bytes) + " a device";
   const auto has = [&](const std::string& key, const std::vector<std::string>& values) {
     const auto it = traits.labels.find(key);
     return it != traits.labels.end() && among(values, it->second);

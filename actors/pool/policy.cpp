@@ -77,7 +77,7 @@ public:
   void ended(const pool_turn& turn, turn_end how) override {
     const int priority = turn.run->job->rank.priority;
     if (how != turn_end::placed) {
-      if (turn.run->reserved && !fifo())
+      if (!turn.run->kept.empty() && !fifo()) // the others may use all slots but those that it keeps
         reserved_at_ = std::min(reserved_at_, priority);
       else
         blocked_at_ = std::min(blocked_at_, priority);
@@ -88,6 +88,8 @@ public:
 
   bool before(const pool_run& a, const pool_run& b) const override { return by_rank()(&a, &b); }
   bool job_before(const pool_job& a, const pool_job& b) const override { return a.rank < b.rank; }
+  standing standing_of(const pool_job&) const override { return {}; }
+  pool_run* first(const std::function<bool(const pool_run&)>&) const override { return nullptr; }
   bool overrides(const pool_run& who, const pool_run& keeper) const override {
     return !fifo() && who.job->rank.priority < keeper.job->rank.priority;
   }
@@ -285,6 +287,20 @@ public:
     return a.job == b.job ? a.rank < b.rank : job_before(*a.job, *b.job);
   }
   bool job_before(const pool_job& a, const pool_job& b) const override { return key_of(a) < key_of(b); }
+  standing standing_of(const pool_job& job) const override {
+    return {tier_of(job), ratio(job, job.effective(), fair())};
+  }
+  pool_run* first(const std::function<bool(const pool_run&)>& may) const override {
+    for (const auto& [key, turn] : turns_) {
+      const shape_line* first = nullptr;
+      for (const auto& line : turn.job->queue)
+        if (may(*line.first.run) && (!first || line.first < first->first))
+          first = &line;
+      if (first)
+        return first->first.run;
+    }
+    return nullptr;
+  }
   bool overrides(const pool_run&, const pool_run&) const override { return false; }
   bool may_preempt(const pool_run& who) const override {
     return settings_.preempts() && who.job->effective() + who.need() <= who.job->share;

@@ -62,6 +62,13 @@ public:
   /// Whether the turn of `a` comes before the turn of `b`, in the present state.
   virtual bool before(const pool_run& a, const pool_run& b) const = 0;
   virtual bool job_before(const pool_job& a, const pool_job& b) const = 0; ///< the same for all their runs
+  /// What the job has, as its turn counts it: jobs of equal standing have their turns by age. Only in a pool
+  /// of turns.
+  using standing = std::pair<int, double>;
+  virtual standing standing_of(const pool_job& job) const = 0;
+  /// The first run that competes and that `may` accepts, by turn as of begin(); null: none. Only in a pool of
+  /// turns.
+  virtual pool_run* first(const std::function<bool(const pool_run&)>& may) const = 0;
   /// Whether `who` may take slots that are kept for `keeper`.
   virtual bool overrides(const pool_run& who, const pool_run& keeper) const = 0;
   /// Whether victims() may give runs for `who`, in the present state.

@@ -422,6 +422,7 @@ void pool::on(actions& out, const pool_configured& ev) {
         patient_.insert({run->since + settings_.fallback_after, run->id});
     }
   policy_ = make_policy(settings_);
+  second_turns_.clear();
   for (auto& [shape, runs] : queue_)
     runs.shut = 0;
   for (auto& [name, agent] : agents_) // the order of fitting may have changed
@@ -696,7 +697,9 @@ void pool::grant(actions& out, pool_run& run, agent_parts on, bool backfill, tim
   drop_kept(nullptr, run);
   stop_waiting(run);
   run.entered = ++clock_;
-  if (policy_->ranked()) {
+  if (!policy_->ranked()) {
+    note_second_turn(*run.job);
+  } else {
     const run_rank rank{run.job->rank, run.rank};
     while (!grants_.empty() && grants_.back().second < rank)
       grants_.pop_back();

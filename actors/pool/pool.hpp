@@ -168,6 +168,7 @@ private:
   bool unlimited(const pool_job& job) const;
   bool exceeds(const pool_run& run, const limit_key& key) const;
   static bool is_under(const pool_run& run, const limit_key& key);
+  int released_for(const pool_run& reserved, const limit_key& key) const;
   std::optional<int> room_for(const pool_run& run, const limit_key& key, bool later) const;
   struct lack {
     limit_key key;
@@ -213,7 +214,7 @@ private:
   int aux_of(const pool_agent& agent) const;
   agent_parts placed(const agent_shares& parts) const;
   template <class Use>
-  void each_slot(const agent_parts& on, Use use) {
+  void each_slot(const agent_parts& on, Use use) const {
     for (const auto& part : on)
       for (const int slot : part.slots)
         if (slot >= 0 && slot < static_cast<int>(part.agent->slots.size()))
@@ -274,6 +275,7 @@ private:
   void index_aged(pool_run& run);
   void reserve(actions& out, time_point now);
   bool was_passed(const pool_run& run) const;
+  void note_second_turn(const pool_job& job);
   pool_run* passed_by(const pool_run& run, const std::vector<pool_run*>& behind);
   bool reserve_for(actions& out, pool_run& run, time_point now);
   agent_parts chosen_for(const pool_run& run) const;
@@ -378,8 +380,12 @@ private:
   bool unsorted_ = false;     ///< `young_` is not sorted, as runs are still heard after a restart
   /// Runs that compete and have waited for reserve_after; in a pool of turns only those that were passed.
   ranked_runs aged_;
+  std::size_t old_ = 0; ///< number of runs that compete and have waited for reserve_after
   /// Recent grants in the order of time: only those whose rank no later grant exceeds.
   std::deque<std::pair<std::uint64_t, run_rank>> grants_;
+  /// In a pool of turns, jobs that were served after they had been served before: when that was, by what the
+  /// job had when it was served again. Only entries above which nobody was served later.
+  std::map<pool_policy::standing, time_point> second_turns_;
   std::optional<time_point> ripe_;  ///< when a possible victim will have run for min_run
   std::set<allocation_id> elastic_; ///< runs that hold fewer slots than they asked for
   std::set<std::pair<time_point, allocation_id>> patient_; ///< runs that have not waited for fallback_after

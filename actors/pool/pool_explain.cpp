@@ -554,6 +554,8 @@ value pool::explain(const pool_run& run, const reason_text& reason, time_point n
 pool::possible_victims pool::victims_of(const pool_run& run, time_point now) {
   constexpr std::size_t most = 100;
   possible_victims out;
+  if (!run.kept.empty() && !run.reserved)
+    return out; // those that stop already suffice
   const auto source = policy_->victims(run, running_, jobs_, now);
   if (!source)
     return out;
@@ -646,6 +648,13 @@ value pool::estimate(const pool_run& run, const pool_run* next, const std::vecto
     const auto it = runs_.find(x.allocation);
     return x.seconds < 0 || it == runs_.end() || it->second.state != pool_run::phase::holding;
   });
+  // Slots of a holder below a limit go to a run before this one that waits for that limit.
+  for (const auto& [key, shapes] : aside_)
+    if (key.of != run_bar::impossible && std::any_of(shapes.begin(), shapes.end(), [&](const auto& one) {
+          const auto* first = one.second.first();
+          return first && first != &run && policy_->before(*first, run);
+        }))
+      std::erase_if(ends, [&](const run_outlook& x) { return is_under(runs_.at(x.allocation), key); });
   const auto found = enough(ends);
   if (!found)
     return {};

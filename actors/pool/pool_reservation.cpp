@@ -158,6 +158,7 @@ void pool::age(time_point now) {
     auto& run = young_.front();
     young_.pop_front();
     run.aged = true;
+    old_ += run.queue != nullptr;
     index_aged(run);
   }
 }
@@ -180,11 +181,30 @@ void pool::grows_old(pool_run& run) {
 bool pool::waits_longer(const pool_run& a, const pool_run& b) { return a.since < b.since; }
 
 bool pool::was_passed(const pool_run& run) const {
-  if (run.passed || !policy_->ranked())
-    return run.passed;
+  if (run.passed)
+    return true;
+  if (!policy_->ranked()) {
+    const auto again = second_turns_.lower_bound(policy_->standing_of(*run.job));
+    return again != second_turns_.end() && again->second > std::max(run.since, run.job->served);
+  }
   const auto later = std::upper_bound(grants_.begin(), grants_.end(), run.entered,
                                       [](auto entered, const auto& grant) { return entered < grant.first; });
   return later != grants_.end() && run_rank{run.job->rank, run.rank} < later->second;
+}
+
+/// To be called before a run of the job gets slots. Whoever waits, has not more than this job, and got
+/// nothing since the job's former turn, is passed by its second one: where a job's runs end, it has as little
+/// as those who wait, and where it is the older one its turn comes before theirs, again and again.
+void pool::note_second_turn(const pool_job& job) {
+  if (job.served == time_point{})
+    return;
+  const auto what = policy_->standing_of(job);
+  if (const auto above = second_turns_.lower_bound(what);
+      above != second_turns_.end() && above->second >= job.served)
+    return;
+  const auto at = second_turns_.insert_or_assign(what, job.served).first;
+  while (at != second_turns_.begin() && std::prev(at)->second <= at->second)
+    second_turns_.erase(std::prev(at));
 }
 
 /// The first run that has waited for reserve_after and that `run` would pass if it started now; null where
@@ -231,6 +251,15 @@ void pool::reserve(actions& out, time_point now) {
       first = run;
     if (policy_->ranked())
       break;
+  }
+  if (!policy_->ranked() && old_ > 0 && !second_turns_.empty()) {
+    if (!fresh)
+      refresh_turns();
+    auto* in_turn = policy_->first([this](const pool_run& run) {
+      return run.aged && run.kept.empty() && was_passed(run) && full_limit(run).of == run_bar::none;
+    });
+    if (in_turn && (!first || policy_->before(*in_turn, *first)))
+      first = in_turn;
   }
   if (first)
     reserve_for(out, *first, now);

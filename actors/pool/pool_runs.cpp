@@ -139,6 +139,7 @@ void pool::compete(pool_run& run) {
     find_first(line);
   }
   policy_->changed(*run.job);
+  old_ += run.aged;
   index_aged(run);
 }
 
@@ -171,6 +172,7 @@ void pool::leave_queue(pool_run& run) {
     if (!passing_ && run.queue->empty())
       queue_.erase(run.shape());
     run.queue = nullptr;
+    old_ -= run.aged;
     if (run.aged)
       aged_.erase(run);
     return;
@@ -342,6 +344,8 @@ void pool::hold(pool_run& run, agent_parts on, time_point since) {
     }
   }
   count_held(run, run.held());
+  if (run.slots > 0)
+    run.job->served = std::max(run.job->served, since);
   set_promisable(run, promisable);
   if (may_be_preempted(run))
     running_.insert(run);
@@ -519,8 +523,24 @@ bool pool::is_under(const pool_run& run, const limit_key& key) {
   }
 }
 
+/// The slots that those who hold the run's reservation, and do not stop, release below the limit: the run
+/// starts at the earliest when they have ended, or where another place has room for it below its limits.
+int pool::released_for(const pool_run& reserved, const limit_key& key) const {
+  std::vector<const pool_run*> holders;
+  each_slot(reserved.kept, [&](const pool_agent& agent, int slot) {
+    const auto* holder = agent.slots[static_cast<std::size_t>(slot)].holder;
+    if (holder && holder->state == pool_run::phase::holding && is_under(*holder, key) &&
+        std::find(holders.begin(), holders.end(), holder) == holders.end())
+      holders.push_back(holder);
+  });
+  int released = 0;
+  for (const auto* holder : holders)
+    released += holder->held();
+  return released;
+}
+
 /// The slots that the limit leaves for the run, now or when all runs that stop have ended; none: there is no
-/// such limit. What is kept for runs before this one counts as used, as far as no run that stops releases it.
+/// such limit. What is kept for runs before this one counts as used, as far as no run releases it to them.
 std::optional<int> pool::room_for(const pool_run& run, const limit_key& key, bool later) const {
   const auto left = room(key);
   if (!left)
@@ -529,7 +549,7 @@ std::optional<int> pool::room_for(const pool_run& run, const limit_key& key, boo
   for (const auto id : keepers_)
     if (const auto& keeper = runs_.at(id);
         id != run.id && is_under(keeper, key) && !policy_->overrides(run, keeper))
-      kept += keeper.need();
+      kept += std::max(0, keeper.need() - (keeper.reserved ? released_for(keeper, key) : 0));
   if (later || kept > 0)
     for (const auto id : stopping_)
       if (const auto& one = runs_.at(id); is_under(one, key))

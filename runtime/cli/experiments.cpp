@@ -29,7 +29,8 @@ result<trial_id> named_trial(const std::string& word) {
 
 void say_warning(session& s, const std::string& code) {
   if (code == "LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED")
-    s.io.err << "warning: it waits until there are more slots than now\n";
+    s.io.err << "warning: its pool has too few slots: it waits for more of them, or for a pool that this one "
+                "falls back to\n";
   if (code == "LAUNCH_WARNING_NO_WHOLE_INSTANCES")
     s.io.err << "warning: it waits, as instances of its pool start only for trials that fill whole ones: set "
                 "resources.slots_per_trial to a multiple of instance_slots\n";

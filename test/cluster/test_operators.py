@@ -230,7 +230,7 @@ def test_what_is_larger_than_its_pool_is_said_when_it_is_submitted(lab):
     made = lambda name: lab.cli("experiment", "create", str(lab.root / f"{name}.yaml"), str(lab.root / "job"), "-q").stderr
     assert made("fits") == ""
     wide = lab.run("wide", slots=2)
-    assert made("wide") == "warning: it waits until there are more slots than now\n"
+    assert made("wide") == "warning: its pool has too few slots: it waits for more of them, or for a pool that this one falls back to\n"
     assert lab.why(lab.trial(wide))["reason"]["code"] == "too_large"
 
 

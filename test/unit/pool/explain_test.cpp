@@ -220,6 +220,22 @@ run_outlook outlook(std::uint64_t trial, double seconds) {
   return {run(trial), seconds, "history", t0 + 10s};
 }
 
+/// A holder's slots go to the next run of its experiment, which was submitted earlier and waits for
+/// max_slots.
+TEST(PoolExplain, GivesNoStartWhereOlderRunsBelowALimitTakeWhatBecomesFree) {
+  explained_pool p;
+  const auto of_first = [](run_terms& r) {
+    r.job.job = {1};
+    r.job.submitted = t0;
+    r.job.max_slots = 2;
+  };
+  p.up("a", 3).ask(1, 1, 42, of_first).ask(2, 1, 42, of_first).ask(3, 1, 42, of_first).ask(4, 2);
+  EXPECT_EQ(p.code(3), "max_slots");
+  EXPECT_TRUE(p.why(4, {outlook(1, 30), outlook(2, 90)})["estimate"].is_null());
+  p.tell(slots_released{run(3), ""});
+  EXPECT_EQ(p.why(4, {outlook(1, 30), outlook(2, 90)})["estimate"]["seconds"], 30);
+}
+
 TEST(PoolExplain, WhoIsNextStartsWhenEnoughHoldersHaveEnded) {
   explained_pool p;
   p.up("a", 1).up("b", 1).ask(1, 1).ask(2, 1).ask(3, 2);

@@ -199,5 +199,120 @@ TEST_F(ReservationWithPreemption, TheUrgentRunPreemptsAfterARestartToo) {
   EXPECT_NE(tell(holders_heard{}).find("preempt(1.1"), std::string::npos);
 }
 
+/// While h waits for what its victims release, it keeps these slots; others, also of less urgent runs that
+/// cannot be preempted, are for everybody.
+TEST_F(ReservationWithPreemption, ARunThatWaitsForItsVictimsHoldsUpNobodyElsewhere) {
+  tell(holders_heard{});
+  tell(agent_up{"a", 3});
+  tell(agent_up{"b", 2});
+  ask(1, 3, 50);
+  ask(2, 2, 42, false);
+  slots_requested urgent{run(3), 3};
+  urgent.run = terms(3, 10);
+  urgent.run.rules.single_node = true;
+  EXPECT_EQ(tell(urgent), "preempt(1.1 for 3.1 priority)");
+  EXPECT_EQ(ask(4, 1, 42, false), "");
+  EXPECT_EQ(tell(slots_released{run(2), ""}), "grant(4.1 b:0)");
+}
+
+class TurnsOfJobs : public ReservationAfterARestart {
+protected:
+  TurnsOfJobs() {
+    pool_settings settings;
+    settings.scheduler = GetParam();
+    machine = pool(pool::phase::placing, std::move(settings));
+    now = t0;
+  }
+  std::string ask_of(std::uint64_t job, std::uint64_t trial, int slots) {
+    slots_requested ev{run(trial), slots};
+    ev.run = terms(job, now);
+    return tell(ev);
+  }
+  std::string leaves(std::uint64_t trial) { return tell(slots_released{run(trial), ""}); }
+};
+
+/// Whenever a run of the older job ends, both jobs hold nothing, and the older one would have its turn for
+/// ever.
+TEST_P(TurnsOfJobs, AYoungerJobGetsItsTurnThoughTheOlderOneKeepsAsking) {
+  tell(agent_up{"a", 4});
+  EXPECT_EQ(ask_of(1, 10, 4), "grant(10.1 a:0,1,2,3)");
+  EXPECT_EQ(ask_of(2, 20, 4), "");
+  std::string served;
+  for (std::uint64_t trial = 10; trial < 16; ++trial) {
+    now += 40s;
+    EXPECT_EQ(ask_of(1, trial + 1, 4), "");
+    served = leaves(trial);
+    if (served.find("grant(20.1") != served.npos)
+      break;
+  }
+  EXPECT_EQ(served, "grant(20.1 a:0,1,2,3)");
+  EXPECT_LE(now - t0, 160s);
+  now += 40s;
+  EXPECT_EQ(ask_of(2, 21, 4), "");
+  EXPECT_NE(leaves(20).find("grant(1"), std::string::npos) << "then it is the turn of the older one";
+}
+
+TEST_P(TurnsOfJobs, WhoHasJustComeIsPassedByNobodysSecondTurn) {
+  tell(agent_up{"a", 1});
+  ask_of(1, 10, 1);
+  for (std::uint64_t trial = 10; trial < 14; ++trial) {
+    now += 10s;
+    ask_of(1, trial + 1, 1);
+    ask_of(2, 20 + trial, 1);
+    EXPECT_EQ(leaves(trial), "grant(" + std::to_string(trial + 1) + ".1 a:0)") << "the older one first";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Schedulers, TurnsOfJobs,
+                         ::testing::Values(scheduler_kind::fair, scheduler_kind::round_robin));
+
+/// The reserved slots are free when their holder has ended, and with it room below the limit.
+class ReservationBelowALimit : public TurnsOfJobs {
+protected:
+  ReservationBelowALimit() {
+    pool_settings settings;
+    settings.scheduler = GetParam();
+    settings.max_slots = 4;
+    machine = pool(pool::phase::placing, std::move(settings));
+  }
+  std::string ask_on(const char* agent, std::uint64_t trial, int slots) {
+    slots_requested ev{run(trial), slots};
+    ev.run = terms(trial, now);
+    ev.run.rules.agents = {agent};
+    return tell(ev);
+  }
+};
+
+TEST_P(ReservationBelowALimit, KeepsNoRoomThatItsHoldersWillRelease) {
+  tell(agent_up{"a", 3});
+  tell(agent_up{"c", 2});
+  EXPECT_EQ(ask_on("c", 1, 2), "grant(1.1 c:0,1)");
+  EXPECT_EQ(ask_on("c", 2, 2), "");
+  EXPECT_EQ(ask_of(3, 3, 1), "grant(3.1 a:0)");
+  now += 70s;
+  EXPECT_EQ(tell(time_passed{}), "reserve(2.1 c:0,1)");
+  leaves(3);
+  EXPECT_EQ(ask_of(4, 4, 2), "grant(4.1 a:0,1)") << "both fit below the limit when run 1.1 has ended";
+  EXPECT_EQ(ask_of(5, 5, 1), "") << "four slots are in use";
+  EXPECT_EQ(leaves(1), "grant(2.1 c:0,1)");
+}
+
+TEST_P(ReservationBelowALimit, KeepsTheRoomThatTheyDoNotRelease) {
+  tell(agent_up{"a", 3});
+  tell(agent_up{"c", 2});
+  EXPECT_EQ(ask_on("c", 1, 1), "grant(1.1 c:0)");
+  EXPECT_EQ(ask_on("c", 2, 2), "");
+  EXPECT_EQ(ask_of(3, 3, 1), "grant(3.1 a:0)");
+  now += 70s;
+  EXPECT_EQ(tell(time_passed{}), "reserve(2.1 c:0,1)");
+  EXPECT_EQ(ask_of(4, 4, 2), "") << "with the two reserved slots, five would be in use";
+  EXPECT_EQ(ask_of(5, 5, 1), "grant(5.1 a:1)");
+  EXPECT_EQ(leaves(1), "grant(2.1 c:0,1)");
+}
+
+INSTANTIATE_TEST_SUITE_P(Schedulers, ReservationBelowALimit,
+                         ::testing::Values(scheduler_kind::priority, scheduler_kind::fair,
+                                           scheduler_kind::round_robin));
+
 } // namespace
 } // namespace troupe
