@@ -1,15 +1,17 @@
 #include "actors/catalogue/pool_bindings.hpp"
 
 #include "model/chosen_name.hpp"
-#include "model/config/cluster_config.hpp"
 
 #include <algorithm>
 #include <set>
 
 namespace troupe {
 
+namespace {
+
+/// Whether the workspace `in`, which has this name, may use the pool; 0: a workspace that is to be made.
 bool may_use(const house_rules& rules, const places& where, const value& cluster, const std::string& pool,
-             workspace_id in) {
+             workspace_id in, const std::string& name) {
   auto bound = rules.bound_to(pool);
   std::erase_if(bound,
                 [&](workspace_id id) { return !where.knows(id); }); // a deleted workspace binds no pool
@@ -17,12 +19,30 @@ bool may_use(const house_rules& rules, const places& where, const value& cluster
   const auto names = config::workspaces_of_pool(cluster, pool);
   if (names.empty())
     return bound.empty() || bound_here;
-  if (const auto at = where.workspaces().find(in);
-      at != where.workspaces().end() && std::any_of(names.begin(), names.end(), [&](const auto& name) {
-        return case_folded(name) == case_folded(at->second.name);
-      }))
-    return true;
-  return bound_here;
+  return bound_here || std::any_of(names.begin(), names.end(),
+                                   [&](const auto& one) { return case_folded(one) == case_folded(name); });
+}
+
+config::pool_choice chosen(const house_rules& rules, const places& where, const value& cluster,
+                           workspace_id in, const std::string& name) {
+  config::pool_choice out{{}, name};
+  for (auto& pool : config::pool_names(cluster))
+    if (may_use(rules, where, cluster, pool, in, name))
+      out.names.push_back(std::move(pool));
+  return out;
+}
+
+} // namespace
+
+config::pool_choice pools_of(const house_rules& rules, const places& where, const value& cluster,
+                             workspace_id in) {
+  const auto at = where.workspaces().find(in);
+  return chosen(rules, where, cluster, in, at == where.workspaces().end() ? std::string() : at->second.name);
+}
+
+config::pool_choice pools_of_new(const house_rules& rules, const places& where, const value& cluster,
+                                 const std::string& name) {
+  return chosen(rules, where, cluster, {}, name);
 }
 
 std::vector<std::string> unknown_names(const value& cluster, const places& where,

@@ -223,19 +223,21 @@ result<accepted_config> accept_config(const value& text, const std::string& file
   }
   const auto document = config::read_document(source, file);
   const auto submitted = config::to_value(document.root);
-  auto pool =
-    config::pool_of_experiment(cluster, {{"resources", {{"resource_pool", named_pool(submitted, below)}}}});
+  const auto named = named_pool(submitted, below);
+  auto pool = config::pool_of_experiment(cluster, {{"resources", {{"resource_pool", named}}}}, below.pools);
   if (const auto usual = pool_of_workspace(submitted, below, cluster); !usual.empty()) {
     pool = usual;
     if (!below.template_config.is_object())
       below.template_config = value::object();
     below.template_config["resources"]["resource_pool"] = usual;
   }
-  if (!pool) {
-    const bool own = in_resources(submitted, "resource_pool") == named_pool(submitted, below);
+  if (!pool && !named.empty() && !below.only_place) {
+    const bool own = in_resources(submitted, "resource_pool") == named;
     return error{errc::invalid, own ? placed(pool.error().what, document.root, file, source)
                                     : file + ": " + pool.error().what};
   }
+  if (!pool) // looked at again below, as a policy may give another pool
+    pool = named.empty() ? config::default_pool(cluster) : named;
   around.workspace_checkpoint_storage = below.workspace_checkpoint_storage;
   around.task_container_defaults = config::task_defaults(cluster, *pool);
   around.defaults = config::experiment_defaults(cluster, *pool);
@@ -250,12 +252,13 @@ result<accepted_config> accept_config(const value& text, const std::string& file
       all += shown(fault, file, source) + "\n";
     return error{errc::invalid, all};
   }
-  // A policy wins over the pool that was looked for above.
-  if (!in_resources(below.invariant, "resource_pool").is_null())
-    if (auto of_policy = config::pool_of_experiment(cluster, checked.config); !of_policy)
-      return error{errc::invalid, std::string(config::policy_layer) + ": " + of_policy.error().what};
   if (below.only_place)
     return accepted_config{std::move(checked.config), std::move(source)};
+  // A policy wins over the pool that was looked for above.
+  if (auto of_all = config::pool_of_experiment(cluster, checked.config, below.pools); !of_all) {
+    const bool of_policy = !in_resources(below.invariant, "resource_pool").is_null();
+    return error{errc::invalid, (of_policy ? config::policy_layer : file) + ": " + of_all.error().what};
+  }
   if (auto fine = finish(checked.config, checkpoint_dir); !fine)
     return fine.error();
   return accepted_config{std::move(checked.config), std::move(source)};

@@ -1,9 +1,11 @@
 #pragma once
 // Checks a submitted configuration and completes it, before an experiment of it exists.
 
+#include "model/config/cluster_config.hpp"
 #include "model/result.hpp"
 #include "model/value.hpp"
 
+#include <optional>
 #include <string>
 
 namespace troupe {
@@ -17,9 +19,10 @@ struct config_layers {
   /// Pools of the workspace for experiments that name no pool, with slots (`compute_pool`) and without slots
   /// (`aux_pool`); empty: the default pool of the cluster.
   std::string compute_pool, aux_pool;
+  std::optional<config::pool_choice> pools; ///< pools that the workspace may use; none: all
   bool unmanaged = false; ///< no task of the experiment is started here, so it needs no entrypoint
   /// Whether only the place of the experiment is looked for. The layers of that place are not known yet, so
-  /// neither the storage is checked nor what accept_config builds to check it.
+  /// neither the pool nor the storage is checked, nor what accept_config builds to check it.
   bool only_place = false;
 };
 

@@ -172,16 +172,14 @@ result<accepted_task> accept_task(task_id id, const value& text, const std::stri
   const auto& usual = slots == 0 ? below.aux_pool : below.compute_pool;
   if (wish.empty() && !usual.empty() && config::has_pool(below.cluster, usual))
     wish = usual;
-  if (const auto one = config::default_pool(below.cluster);
-      below.cluster.is_null() && !wish.empty() && wish != one)
-    return unfit("resources.resource_pool: there is no pool '" + wish + "' in this cluster\nhint: one of " +
-                 one);
-  auto pool = config::pool_of_experiment(below.cluster, {{"resources", {{"resource_pool", wish}}}});
+  const auto pools = below.pools.value_or(config::all_pools(below.cluster));
+  if (!wish.empty()) // also where no file was ever applied, and pool_of_experiment takes every name
+    if (auto fine = pools.check(wish); !fine)
+      return unfit("resources.resource_pool: " + fine.error().what);
+  auto pool = config::pool_of_experiment(below.cluster, {{"resources", {{"resource_pool", wish}}}}, pools);
   if (!pool)
     return unfit(pool.error().what);
   out.pool = *pool;
-  if (below.may_use && !below.may_use(out.pool))
-    return unfit("resource pool " + out.pool + " does not exist or is not available to the workspace");
 
   const auto of_pool =
     pool_layer(kind, below.cluster, out.pool, static_cast<std::int64_t>(number_in(slots).value_or(1)));

@@ -2,18 +2,19 @@
 // Reads the configuration of a task that is not a trial, lays it over template and defaults, completes and
 // checks it. Pure.
 
+#include "model/config/cluster_config.hpp"
 #include "model/facts.hpp"
 
-#include <functional>
+#include <optional>
 
 namespace troupe {
 
 struct task_surface {
-  value cluster;                                        ///< configuration in force
-  value template_config;                                ///< null: none
-  value invariant, constraints;                         ///< policies that hold in the workspace; null: none
-  std::string compute_pool, aux_pool;                   ///< pools of the workspace; empty: the cluster's
-  std::function<bool(const std::string& pool)> may_use; ///< whether the workspace may use the pool
+  value cluster;                            ///< configuration in force
+  value template_config;                    ///< null: none
+  value invariant, constraints;             ///< policies that hold in the workspace; null: none
+  std::string compute_pool, aux_pool;       ///< pools of the workspace; empty: the cluster's
+  std::optional<config::pool_choice> pools; ///< pools that the workspace may use; none: all
 };
 
 struct accepted_task {

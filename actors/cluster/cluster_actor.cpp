@@ -215,7 +215,7 @@ private:
     records_.emplace(self_, setup_, *machine_,
                      cluster_records::needs{
                        take_facts, tell, [this](experiment_id id) { return experiments_->has_stopped(id); },
-                       *members_, *tasks_, *webhooks_, *deletions_});
+                       *tasks_, *webhooks_, *deletions_});
   }
 
   /// The open tasks of the journal. `pools`, where it is not null, gets the pool of these tasks, by agent.

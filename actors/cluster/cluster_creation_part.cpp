@@ -17,16 +17,6 @@
 #include <algorithm>
 
 namespace troupe {
-namespace {
-
-/// Whether the invariant configuration of policies names the pool.
-bool fixes_pool(const value& invariant) {
-  const auto pointer = value::json_pointer("/resources/resource_pool");
-  return invariant.is_object() && invariant.contains(pointer) && !invariant[pointer].is_null();
-}
-
-} // namespace
-
 caf::result<command_result> cluster_creation::obey(client_command& x) {
   return troupe::obey<commands_here>(x.name, std::move(x.fields),
                                      [this, &x](auto order) { return on(x.user, std::move(order)); });
@@ -94,10 +84,12 @@ result<cluster_creation::placed_config> cluster_creation::accepted(const Submiss
   const auto& place = machine_.where.workspaces().at(workspace);
   below.compute_pool = place.compute_pool;
   below.aux_pool = place.aux_pool;
+  below.pools = pools_of(machine_.rules, machine_.where, machine_.who.configuration(), workspace);
   below.only_place = false;
   checked = accept(x.config);
   if (!checked)
     return checked.error();
+  below.pools.reset(); // what is accepted below is compared alone
   auto& settings = checked->settings;
   if constexpr (requires { x.parent.value; })
     if (auto parent = x.parent ? peers_.reads->experiment(x.parent) : result<experiment_row>(error{});
@@ -121,11 +113,6 @@ result<cluster_creation::placed_config> cluster_creation::accepted(const Submiss
       return fine.error();
   if (auto fine = check_constraints(settings, machine_.rules.constraints_of(workspace)); !fine)
     return fine.error();
-  if (auto pool = config::pool_of_experiment(machine_.who.configuration(), settings);
-      pool && !may_use(machine_.rules, machine_.where, machine_.who.configuration(), *pool, workspace))
-    return error{errc::invalid,
-                 "resource pool '" + *pool + "' is not available in workspace '" + place.name + "'" +
-                   (fixes_pool(below.invariant) ? "\nhint: a config policy sets this pool" : "")};
   if (auto fine = with_source(settings); !fine)
     return fine.error();
   return placed_config{std::move(*checked), *project};

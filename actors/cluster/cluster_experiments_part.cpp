@@ -204,14 +204,12 @@ caf::result<command_result> cluster_experiments::on(const std::string& user,
   if (const auto* said = machine_.where.said_of(x.id)) // a change of it may be on its way to the journal
     lay_over(*row, *said);
   const auto workspace = machine_.where.workspace_id_of(row->project);
-  auto wanted = to_continue(*row, *trials, x.config,
-                            {setup_.checkpoint_dir, machine_.who.configuration(),
-                             machine_.rules.constraints_of(workspace), machine_.rules.invariant_of(workspace),
-                             [&](const std::string& pool) {
-                               return may_use(machine_.rules, machine_.where, machine_.who.configuration(),
-                                              pool, workspace);
-                             }},
-                            self_->now());
+  auto wanted =
+    to_continue(*row, *trials, x.config,
+                {setup_.checkpoint_dir, machine_.who.configuration(),
+                 machine_.rules.constraints_of(workspace), machine_.rules.invariant_of(workspace),
+                 pools_of(machine_.rules, machine_.where, machine_.who.configuration(), workspace)},
+                self_->now());
   if (!wanted)
     return refused(wanted.error());
   wanted->by = user;
@@ -316,9 +314,6 @@ caf::result<command_result> cluster_experiments::on(const std::string& user,
   if (!x.priority && !x.weight && !x.max_slots && !x.pool)
     return refused({errc::invalid, "nothing is set: name priority, weight, max_slots or pool"});
   const experiment_placed placed{x.id, x.pool.value_or("")};
-  if (x.pool)
-    if (auto no = machine_.who.refuses(placed, self_->now()))
-      return refused(*no);
   const auto it = experiments_.find(x.id);
   if (it == experiments_.end())
     return has_ended(x.id);
@@ -329,9 +324,11 @@ caf::result<command_result> cluster_experiments::on(const std::string& user,
   const auto workspace = machine_.where.workspace_id_of(x.id);
   if (auto fine = machine_.rules.check_change(workspace, x); !fine)
     return refused(fine.error());
-  if (!placed.pool.empty() &&
-      !may_use(machine_.rules, machine_.where, machine_.who.configuration(), placed.pool, workspace))
-    return refused({errc::invalid, "resource pool '" + placed.pool + "' is not available in its workspace"});
+  if (x.pool)
+    if (auto fine =
+          pools_of(machine_.rules, machine_.where, machine_.who.configuration(), workspace).check(*x.pool);
+        !fine)
+      return refused(fine.error());
   experiment_set order{user, static_cast<int>(x.priority.value_or(0)), x.weight.value_or(-1),
                        static_cast<int>(x.max_slots.value_or(-2)), placed.pool};
   auto promise = self_->make_response_promise<command_result>();

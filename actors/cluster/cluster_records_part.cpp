@@ -6,12 +6,24 @@
 #include "actors/catalogue/place_changes.hpp"
 #include "actors/catalogue/pool_bindings.hpp"
 #include "actors/cluster/cluster_deletions_part.hpp"
-#include "actors/cluster/cluster_members_part.hpp"
 #include "actors/cluster/cluster_tasks_part.hpp"
 #include "actors/cluster/cluster_webhooks_part.hpp"
 #include "actors/shells/obey.hpp"
 
 namespace troupe {
+namespace {
+
+/// The pools that may be the default ones of a workspace that is made or changed.
+template <class Wish>
+config::pool_choice pools_for(const Wish& x, const cluster_machines& now) {
+  const auto& cluster = now.who.configuration();
+  if constexpr (std::is_same_v<Wish, commands::workspace_create>)
+    return pools_of_new(now.rules, now.where, cluster, x.name.value_or(""));
+  else
+    return pools_of(now.rules, now.where, cluster, x.id);
+}
+
+} // namespace
 
 caf::result<command_result> cluster_records::obey(client_command& x) {
   return troupe::obey<commands_here>(x.name, std::move(x.fields),
@@ -66,8 +78,9 @@ caf::result<command_result> cluster_records::change_places(const std::string& us
   bool ended = false;
   if constexpr (requires { x.compute_pool; })
     for (const auto& pool : {x.compute_pool, x.aux_pool})
-      if (pool && !pool->empty() && !with_.members.pools().contains(*pool))
-        return refused({errc::invalid, "resource pool '" + *pool + "' not found"});
+      if (pool && !pool->empty())
+        if (auto fine = pools_for(x, machine_).check(*pool); !fine)
+          return refused(fine.error());
   if constexpr (std::is_same_v<Change, commands::experiment_describe>)
     ended = with_.has_stopped(x.id);
   if constexpr (std::is_same_v<Change, commands::version_create>)

@@ -24,7 +24,6 @@ public:
     std::function<void(const members_event&)> tell_members;
     std::function<bool(experiment_id)> has_stopped; ///< cluster_experiments::has_stopped
     // Other parts of the cluster actor; they outlive this object.
-    const cluster_members& members;
     cluster_tasks& tasks;
     cluster_webhooks& webhooks;
     cluster_deletions& deletions;

@@ -336,8 +336,8 @@ task_world cluster_tasks::world(const std::string& user) const {
   out.cluster = machine_.who.configuration();
   out.invariant = [this](workspace_id in) { return machine_.rules.invariant_of(in, "NTSC"); };
   out.constraints = [this](workspace_id in) { return machine_.rules.constraints_of(in, "NTSC"); };
-  out.may_use = [this](const std::string& pool, workspace_id in) {
-    return may_use(machine_.rules, machine_.where, machine_.who.configuration(), pool, in);
+  out.pools = [this](workspace_id in) {
+    return pools_of(machine_.rules, machine_.where, machine_.who.configuration(), in);
   };
   out.account = [this, user](const task_created& made) {
     return task_defaults(machine_.records, machine_.where, made.pool, made.workspace, user).account;

@@ -159,7 +159,7 @@ caf::result<command_result> cluster_unmanaged::on(allocation_id run, commands::c
       if (auto known = peers_.reads->checkpoint(x.uuid); known)
         return known->trial == now->id
                  ? result<decision>(std::move(out))
-                 : error{errc::conflict, "checkpoint " + x.uuid + " is of trial " + to_string(known->trial)};
+                 : error{errc::conflict, "checkpoint " + x.uuid + " exists already, of another trial"};
       auto settings = with_.settings(of);
       if (!settings)
         return settings.error();

@@ -116,11 +116,10 @@ result<experiment_continued> to_continue(const experiment_row& row, const std::v
     return config.error();
   if (auto fine = check_constraints(*config, terms.constraints); !fine)
     return fine.error();
-  const auto pool = config::pool_of_experiment(terms.cluster, *config);
-  if (!pool && changes)
+  // An experiment that stays as it is may name a pool that is gone: it goes on in the default pool.
+  if (const auto pool = config::pool_of_experiment(terms.cluster, *config, terms.pools);
+      !pool && (changes || config::pool_of_experiment(terms.cluster, *config)))
     return pool.error();
-  if (pool && !terms.may_use(*pool))
-    return error{errc::invalid, "resource pool '" + *pool + "' is not available in its workspace"};
   if (changes)
     out.config = std::move(*config);
   for (const auto& trial : trials)

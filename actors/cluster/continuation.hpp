@@ -2,20 +2,21 @@
 // Decides which trials of an ended experiment run again, and with which configuration. Pure.
 
 #include "actors/pool/capacity.hpp"
+#include "model/config/cluster_config.hpp"
 #include "model/facts.hpp"
 #include "model/rows.hpp"
 
-#include <functional>
+#include <optional>
 
 namespace troupe {
 
 /// What a continuation has to know of the cluster and of the experiment's workspace as they are now.
 struct continuation_terms {
-  std::string checkpoint_dir;                           ///< the cluster's checkpoint folder, absolute
-  value cluster;                                        ///< configuration in force; may be null
-  value constraints;                                    ///< constraints by policies; null: none
-  value invariant;                                      ///< values that policies fix; null: none
-  std::function<bool(const std::string& pool)> may_use; ///< whether the workspace may use the pool
+  std::string checkpoint_dir;               ///< the cluster's checkpoint folder, absolute
+  value cluster;                            ///< configuration in force; may be null
+  value constraints;                        ///< constraints by policies; null: none
+  value invariant;                          ///< values that policies fix; null: none
+  std::optional<config::pool_choice> pools; ///< pools that the workspace may use; none: all
 };
 
 /// `row` is an experiment that has ended. `overrides` is laid over its configuration and what users have said

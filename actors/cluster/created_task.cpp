@@ -74,7 +74,7 @@ result<created_task> to_create(const commands::task_create& wish, const std::str
   below.compute_pool = place->compute_pool;
   below.aux_pool = place->aux_pool;
   if (!collects)
-    below.may_use = [&](const std::string& pool) { return world.may_use(pool, workspace); };
+    below.pools = world.pools(workspace);
   auto accepted = accept_task(made.id, config, wish.config_name, below);
   if (!accepted)
     return accepted.error();

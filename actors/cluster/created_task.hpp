@@ -5,6 +5,7 @@
 #include "actors/allocation/sandbox_terms.hpp"
 #include "actors/pool/capacity.hpp"
 #include "model/commands/task_commands.hpp"
+#include "model/config/cluster_config.hpp"
 #include "model/facts.hpp"
 
 #include <functional>
@@ -21,7 +22,7 @@ struct task_world {
   std::function<result<task_created>(const std::string& id)> task;           ///< task with this UUID
   value cluster;                                                             ///< configuration in force
   std::function<value(workspace_id)> invariant, constraints;                 ///< policies; null: none
-  std::function<bool(const std::string& pool, workspace_id)> may_use;
+  std::function<config::pool_choice(workspace_id)> pools; ///< pools that the workspace may use
   std::function<std::optional<task_account>(const task_created&)> account; ///< account of its processes
 };
 

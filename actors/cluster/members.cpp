@@ -334,12 +334,8 @@ void members::on(members_step&, const experiment_entered& ev, time_point) {
 }
 
 std::optional<error> members::no(const experiment_placed& ev, time_point) const {
-  if (config::has_pool(configuration_, ev.pool))
-    return std::nullopt;
-  std::string all;
-  for (const auto& name : config::pool_names(configuration_))
-    all += (all.empty() ? "" : ", ") + name;
-  return error{errc::invalid, "there is no pool '" + ev.pool + "' in this cluster\nhint: one of " + all};
+  const auto fine = config::all_pools(configuration_).check(ev.pool);
+  return fine ? std::nullopt : std::optional(fine.error());
 }
 
 void members::on(members_step& s, const experiment_placed& ev, time_point) {

@@ -1,5 +1,7 @@
 #include "actors/retention/globs.hpp"
 
+#include "model/chosen_name.hpp"
+
 #include <algorithm>
 
 namespace troupe {
@@ -88,6 +90,20 @@ result<void> check_glob(const std::string& pattern) {
   for (const auto part : parts_of(pattern))
     if (part == "..")
       return error{errc::invalid, "glob '" + pattern.substr(0, 100) + "' cannot contain '..'"};
+  return {};
+}
+
+result<void> check_path_of_file(const std::string& path) {
+  if (path.empty())
+    return error{errc::invalid, "the path of a file must not be empty"};
+  const auto shown = "the path of a file, '" + in_one_line(path.substr(0, 100)) + "', ";
+  if (path.front() == '/')
+    return error{errc::invalid, shown + "must not be absolute"};
+  if (std::any_of(path.begin(), path.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }))
+    return error{errc::invalid, shown + "must not hold control characters"};
+  for (const auto part : parts_of(path))
+    if (part == "..")
+      return error{errc::invalid, shown + "must not lead out of the checkpoint"};
   return {};
 }
 

@@ -17,6 +17,10 @@ namespace troupe {
 /// errc::invalid if the pattern is empty or absolute, or leads out of the checkpoint.
 result<void> check_glob(const std::string& pattern);
 
+/// errc::invalid if no file or folder of a checkpoint can have the path: it is empty or absolute, leads out
+/// of the checkpoint, or holds a control character.
+result<void> check_path_of_file(const std::string& path);
+
 /// Whether the pattern matches `path`, or a folder above it. The path has no leading slash, and that of a
 /// folder ends with a slash. A pattern that ends with a slash or with `**` matches folders only, and so all
 /// that is in them. The time grows at most with the product of both lengths.

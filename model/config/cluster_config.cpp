@@ -191,6 +191,20 @@ bool has_pool(const value& cluster, std::string_view pool) {
   return std::find(names.begin(), names.end(), pool) != names.end();
 }
 
+result<void> pool_choice::check(std::string_view pool) const {
+  if (std::find(names.begin(), names.end(), pool) != names.end())
+    return {};
+  std::string all;
+  for (const auto& name : names)
+    all += (all.empty() ? "" : ", ") + name;
+  return error{errc::invalid,
+               "there is no pool '" + std::string(pool) + "' " +
+                 (workspace.empty() ? "in this cluster" : "that workspace '" + workspace + "' may use") +
+                 "\nhint: " + (all.empty() ? "an admin may bind a pool to the workspace" : "one of " + all)};
+}
+
+pool_choice all_pools(const value& cluster) { return {pool_names(cluster), {}}; }
+
 std::string pool_of_agent(const value& cluster, std::string_view name, std::string_view wish) {
   if (auto pool = text(node_of(cluster, name), "pool"); !pool.empty() && has_pool(cluster, pool))
     return pool;
@@ -208,21 +222,17 @@ std::optional<std::map<std::string, std::string>> labels_of_agent(const value& c
   return out;
 }
 
-result<std::string> pool_of_experiment(const value& cluster, const value& settings) {
+result<std::string> pool_of_experiment(const value& cluster, const value& settings,
+                                       const std::optional<pool_choice>& among) {
   auto wish = text(part(settings, "resources"), "resource_pool");
   if (wish.empty())
     wish = text(part(part(cluster, "defaults"), "resources"), "resource_pool");
-  if (wish.empty())
-    return default_pool(cluster);
-  if (cluster.is_null()) // no file was ever applied: Determined's names stand for the only pool
-    return default_pool(cluster);
-  if (has_pool(cluster, wish))
-    return wish;
-  std::string known;
-  for (const auto& name : pool_names(cluster))
-    known += (known.empty() ? "" : ", ") + name;
-  return error{errc::invalid, "resources.resource_pool: there is no pool '" + wish +
-                                "' in this cluster\nhint: one of " + known};
+  // Where no file was ever applied, Determined's names stand for the only pool.
+  if (wish.empty() || cluster.is_null())
+    wish = default_pool(cluster);
+  if (auto fine = among.value_or(all_pools(cluster)).check(wish); !fine)
+    return error{fine.error().code, "resources.resource_pool: " + fine.error().what};
+  return wish;
 }
 
 std::vector<std::string> workspaces_of_pool(const value& cluster, std::string_view pool) {

@@ -2,6 +2,7 @@
 // What the running cluster reads in the completed form of a cluster file (cluster_file.hpp). Null stands for
 // a cluster to which no file was ever applied: it has one pool, `default`.
 
+#include "model/result.hpp"
 #include "model/time.hpp"
 #include "model/value.hpp"
 
@@ -18,6 +19,17 @@ std::vector<std::string> pool_names(const value& cluster);
 /// The pool of experiments and agents that name none: the one with `default: true`.
 std::string default_pool(const value& cluster);
 bool has_pool(const value& cluster, std::string_view pool);
+
+/// Pools among which somebody may choose.
+struct pool_choice {
+  std::vector<std::string> names; ///< in their order
+  std::string workspace;          ///< name of the workspace that may use them; empty: all pools there are
+
+  /// Fails with errc::invalid for another pool. The error is the same whether that pool exists or not, as who
+  /// asks may not know of it, and names these pools.
+  result<void> check(std::string_view pool) const;
+};
+pool_choice all_pools(const value& cluster);
 
 /// How the pool assigns its slots; an empty map where the file says nothing.
 value pool_settings(const value& cluster, std::string_view pool);
@@ -48,9 +60,10 @@ std::optional<std::map<std::string, std::string>> labels_of_agent(const value& c
                                                                   std::string_view name);
 
 /// Where an experiment runs: the first `resources.resource_pool` among its configuration (a text or complete)
-/// and the file's defaults, otherwise the default pool. Fails with errc::invalid where no pool has that name,
-/// and names the pools.
-result<std::string> pool_of_experiment(const value& cluster, const value& settings);
+/// and the file's defaults, otherwise the default pool. Fails as `among` does where that pool is not among
+/// them; none: all pools of the cluster.
+result<std::string> pool_of_experiment(const value& cluster, const value& settings,
+                                       const std::optional<pool_choice>& among = std::nullopt);
 
 /// Names of the workspaces that the file binds the pool to; none: the file does not say.
 std::vector<std::string> workspaces_of_pool(const value& cluster, std::string_view pool);

@@ -34,14 +34,22 @@ public:
   void call_together(const principal& who, std::vector<grouped_order> orders) override;
   void open(const principal& who, const std::string& command, value fields, std::shared_ptr<feed> to,
             answer done) override;
-
-private:
+  /// Fails where the caller lacks a right for the command, whatever the state of the things it names.
   result<void> check(const principal& who, const std::string& command, const value& fields) const;
 
+private:
   gate& to_;
   std::shared_ptr<storage::reader> all_;
   viewer by_;
   bool strict_queue_;
 };
+
+/// Whether `to`, the way into the cluster of the caller, would let the order pass. For handlers that look at
+/// the states of things before they give an order, as a state is not for those who lack the right.
+template <commands::command C>
+result<void> may_order(const gate& to, const principal& who, C what) {
+  const auto* by = dynamic_cast<const guard*>(&to);
+  return by ? by->check(who, C::is.name, commands::write(std::move(what))) : result<void>();
+}
 
 } // namespace troupe::api

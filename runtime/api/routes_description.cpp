@@ -5,6 +5,7 @@
 #include "runtime/api/errors.hpp"
 #include "runtime/api/experiment_choice.hpp"
 #include "runtime/api/fields.hpp"
+#include "runtime/api/guard.hpp"
 #include "runtime/api/listing.hpp"
 #include "runtime/api/place_shapes.hpp"
 #include "runtime/api/resource_patch.hpp"
@@ -78,6 +79,8 @@ void patch(const call_ptr& c, const reply& back) {
     return back(failure(*f.bad()));
   if (!resources)
     return command(c, back, std::move(with), experiment_after(c, row->id));
+  if (auto fine = may_order(c->parts->cluster, c->by.who, *resources); !fine)
+    return back(failure(fine.error()));
   if (terminal(row->state))
     return back(failure(
       {errc::not_found, "experiment '" + to_string(row->id) +
@@ -273,16 +276,21 @@ result<std::vector<experiment_id>> chosen_experiments(const call& c, fields& f, 
 
 namespace {
 
-/// Gives one order for each experiment, all together, and collects the outcomes. `make` returns the order, or
-/// the error that keeps the experiment from getting one.
+/// Collects the outcomes of orders, one for each experiment.
 struct bulk {
   std::size_t left = 0;
   std::map<experiment_id, std::string> errors;
   std::mutex mutex;
 };
 
-template <class Make>
-void on_each(const call_ptr& c, const reply& back, const Make& make) {
+/// No state keeps an experiment from getting an order: the cluster looks at it alone.
+result<void> of_any_state(const experiment_row&) { return {}; }
+
+/// Gives one order for each experiment, all together. `make` returns the order, or the refusal of a caller
+/// who may not give it; `fits` fails where the experiment's state keeps it from getting the order, and is
+/// asked only for who may give it.
+template <class Make, class Fits>
+void on_each(const call_ptr& c, const reply& back, const Make& make, const Fits& fits) {
   auto body = parse_object(c->body);
   if (!body)
     return back(failure(body.error()));
@@ -317,6 +325,10 @@ void on_each(const call_ptr& c, const reply& back, const Make& make) {
       done(id, "experiment '" + to_string(id) + "' not found");
     else if (!order)
       done(id, order.error().what);
+    else if (auto fine = may_order(c->parts->cluster, c->by.who, *order); !fine)
+      done(id, fine.error().what);
+    else if (fine = fits(*row); !fine)
+      done(id, fine.error().what);
     else
       orders.push_back(grouped(std::move(*order), [done, id](result<value> got) {
         done(id, got ? std::string() : got.error().what);
@@ -329,28 +341,35 @@ void on_each(const call_ptr& c, const reply& back, const Make& make) {
 template <class Order>
 handler bulk_of() {
   return [](const call_ptr& c, const reply& back) {
-    on_each(c, back, [](const experiment_row& row) -> result<Order> {
-      if (row.archived)
-        return error{errc::not_found, "experiment '" + to_string(row.id) + "' not found"};
-      // An experiment that has ended may be killed again, as on the route of one experiment.
-      if (terminal(row.state) && !std::is_same_v<Order, commands::experiment_kill>)
-        return error{errc::conflict, "experiment in terminal state"};
-      return Order{row.id};
-    });
+    on_each(
+      c, back, [](const experiment_row& row) -> result<Order> { return Order{row.id}; },
+      [](const experiment_row& row) -> result<void> {
+        if (row.archived)
+          return error{errc::not_found, "experiment '" + to_string(row.id) + "' not found"};
+        // An experiment that has ended may be killed again, as on the route of one experiment.
+        if (terminal(row.state) && !std::is_same_v<Order, commands::experiment_kill>)
+          return error{errc::conflict, "experiment in terminal state"};
+        return {};
+      });
   };
 }
 
 handler bulk_archive(bool archived) {
   return [archived](const call_ptr& c, const reply& back) {
-    on_each(c, back, [archived](const experiment_row& row) -> result<commands::experiment_describe> {
-      if (row.archived == archived)
-        return error{errc::conflict,
-                     archived ? "Experiment is already archived." : "Experiment is not archived."};
-      commands::experiment_describe with;
-      with.id = row.id;
-      with.archived = archived;
-      return with;
-    });
+    on_each(
+      c, back,
+      [archived](const experiment_row& row) -> result<commands::experiment_describe> {
+        commands::experiment_describe with;
+        with.id = row.id;
+        with.archived = archived;
+        return with;
+      },
+      [archived](const experiment_row& row) -> result<void> {
+        if (row.archived == archived)
+          return error{errc::conflict,
+                       archived ? "Experiment is already archived." : "Experiment is not archived."};
+        return {};
+      });
   };
 }
 
@@ -363,19 +382,25 @@ void bulk_move(const call_ptr& c, const reply& back) {
   const auto to = f.id<project_id>("destinationProjectId");
   if (f.bad())
     return back(failure(*f.bad()));
-  on_each(c, back, [&](const experiment_row& row) -> result<commands::experiment_move> {
-    if (auto fine = may_move(*c, row); !fine)
-      return fine.error();
-    return commands::experiment_move{row.id, to};
-  });
+  on_each(
+    c, back,
+    [&](const experiment_row& row) -> result<commands::experiment_move> {
+      if (auto fine = may_move(*c, row); !fine)
+        return fine.error();
+      return commands::experiment_move{row.id, to};
+    },
+    of_any_state);
 }
 
 void bulk_delete(const call_ptr& c, const reply& back) {
-  on_each(c, back, [&](const experiment_row& row) -> result<commands::experiment_delete> {
-    if (auto fine = allowed(*c, action::remove, {thing::experiment, to_string(row.id), row.owner}); !fine)
-      return fine.error();
-    return commands::experiment_delete{row.id};
-  });
+  on_each(
+    c, back,
+    [&](const experiment_row& row) -> result<commands::experiment_delete> {
+      if (auto fine = allowed(*c, action::remove, {thing::experiment, to_string(row.id), row.owner}); !fine)
+        return fine.error();
+      return commands::experiment_delete{row.id};
+    },
+    of_any_state);
 }
 
 void bulk_retain(const call_ptr& c, const reply& back) {
@@ -389,9 +414,12 @@ void bulk_retain(const call_ptr& c, const reply& back) {
     f.fault("numDays", "has to be -1 (for ever) to 32767");
   if (f.bad())
     return back(failure(*f.bad()));
-  on_each(c, back, [&](const experiment_row& row) -> result<commands::log_retain> {
-    return commands::log_retain{row.id, {}, days};
-  });
+  on_each(
+    c, back,
+    [&](const experiment_row& row) -> result<commands::log_retain> {
+      return commands::log_retain{row.id, {}, days};
+    },
+    of_any_state);
 }
 
 } // namespace

@@ -6,7 +6,6 @@
 #include "runtime/api/place_shapes.hpp"
 #include "runtime/api/route.hpp"
 #include "runtime/api/unix_account_in.hpp"
-#include "runtime/api/usable_pools.hpp"
 
 #include <algorithm>
 
@@ -169,29 +168,6 @@ void on_workspace(const call_ptr& c, const reply& back, action what, Order order
   command(c, back, std::move(order), shaped ? workspace_after(c, id) : answer_shape{});
 }
 
-/// Fails where a default pool is bound to other workspaces. What the caller may not change is refused later.
-result<void> may_use_pools(const call& c, const commands::workspace_change& with) {
-  if (!with.compute_pool && !with.aux_pool)
-    return {};
-  auto book = place_book::read(*c.parts->storage);
-  if (!book)
-    return book.error();
-  const auto* found = book->find(with.id);
-  if (!found || !may_change(c, *found, action::change))
-    return {};
-  auto pools = pools_in_force(c), usable = usable_pools(c, *book, with.id);
-  if (!pools || !usable)
-    return pools ? usable.error() : pools.error();
-  const auto among = [](const std::vector<std::string>& all, const std::string& pool) {
-    return std::find(all.begin(), all.end(), pool) != all.end();
-  };
-  for (const auto& wish : {with.compute_pool, with.aux_pool})
-    if (wish && among(*pools, *wish) && !among(*usable, *wish))
-      return error{errc::invalid,
-                   "resource pool '" + *wish + "' is not available in workspace '" + found->name + "'"};
-  return {};
-}
-
 void patch_workspace(const call_ptr& c, const reply& back) {
   auto body = parse_object(c->body);
   if (!body)
@@ -203,8 +179,6 @@ void patch_workspace(const call_ptr& c, const reply& back) {
   if (f.bad())
     return back(failure(*f.bad()));
   if (auto fine = only_admins(*c, with); !fine)
-    return back(failure(fine.error()));
-  if (auto fine = may_use_pools(*c, with); !fine)
     return back(failure(fine.error()));
   on_workspace(c, back, action::change, std::move(with), true);
 }

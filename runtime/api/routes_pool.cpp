@@ -1,8 +1,10 @@
 // Routes that say what runs when: pools, the queue, resources of live experiments, agents and slots that are
 // disabled, explanations; and the same in Determined's form.
 
+#include "model/config/cluster_config.hpp"
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fields.hpp"
+#include "runtime/api/guard.hpp"
 #include "runtime/api/open_runs.hpp"
 #include "runtime/api/past.hpp"
 #include "runtime/api/place_shapes.hpp"
@@ -544,11 +546,16 @@ result<std::vector<job_order>> job_orders(const call& c, const value& updates) {
   std::vector<error> faults;
   auto book = place_book::read(*c.parts->storage);
   auto rules = rules_in_force(c);
-  auto pools = pools_in_force(c);
-  if (!book || !rules || !pools)
-    return !book ? book.error() : !rules ? rules.error() : pools.error();
-  const auto is_in = [](const std::vector<std::string>& all, const std::string& one) {
-    return std::find(all.begin(), all.end(), one) != all.end();
+  if (!book || !rules)
+    return !book ? book.error() : rules.error();
+  // Whether the caller may give the order. Who may not is told nothing else of the job.
+  const auto may = [&](const auto& order, const authority::resource& on) {
+    auto fine = allowed(c, action::change, on);
+    if (fine)
+      fine = may_order(c.parts->cluster, c.by.who, order);
+    if (!fine)
+      faults.push_back(fine.error());
+    return bool(fine);
   };
   for (const auto& one : updates) {
     if (!one.is_object())
@@ -583,8 +590,9 @@ result<std::vector<job_order>> job_orders(const call& c, const value& updates) {
         wrong(errc::not_found, "job '" + job + "' not found");
         continue;
       }
-      if (auto fine = allowed(c, action::change, {thing::task, to_string(task), row->made.owner}); !fine)
-        faults.push_back(fine.error());
+      commands::task_set with{to_string(task), order.priority.value_or(0), {}};
+      if (!may(with, {thing::task, to_string(task), row->made.owner}))
+        continue;
       if (terminal(row->state))
         wrong(errc::conflict, "task " + to_string(task) + " has ended");
       if (!order.priority || order.weight || order.pool) {
@@ -595,7 +603,7 @@ result<std::vector<job_order>> job_orders(const call& c, const value& updates) {
                                         rules->constraints_of(row->made.workspace, "NTSC"));
           !fine)
         faults.push_back(fine.error());
-      orders.emplace_back(commands::task_set{to_string(task), *order.priority, {}});
+      orders.emplace_back(std::move(with));
       continue;
     }
     auto row = c.parts->storage->experiment(id);
@@ -603,11 +611,11 @@ result<std::vector<job_order>> job_orders(const call& c, const value& updates) {
       wrong(errc::not_found, "job '" + job + "' not found");
       continue;
     }
+    if (!may(order, {thing::experiment, to_string(id), row->owner}))
+      continue;
     if (!order.priority && !order.weight && !order.pool)
       wrong(errc::invalid,
             "updates: nothing is set for job '" + job + "': name priority, weight or resourcePool");
-    if (auto fine = allowed(c, action::change, {thing::experiment, to_string(id), row->owner}); !fine)
-      faults.push_back(fine.error());
     if (terminal(row->state))
       wrong(errc::conflict, "experiment " + to_string(id) + " has ended");
     else if (row->unmanaged)
@@ -621,10 +629,9 @@ result<std::vector<job_order>> job_orders(const call& c, const value& updates) {
       auto usable = usable_pools(c, *book, workspace);
       if (!usable)
         return usable.error();
-      if (!is_in(*pools, *order.pool))
-        wrong(errc::invalid, "there is no pool '" + *order.pool + "' in this cluster");
-      else if (!is_in(*usable, *order.pool))
-        wrong(errc::invalid, "resource pool '" + *order.pool + "' is not available in its workspace");
+      const auto* of = book->find(workspace);
+      if (auto fine = config::pool_choice{std::move(*usable), of ? of->name : ""}.check(*order.pool); !fine)
+        wrong(errc::invalid, fine.error().what.substr(0, fine.error().what.find('\n'))); // others may follow
     }
     orders.emplace_back(std::move(order));
   }

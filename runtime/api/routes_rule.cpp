@@ -253,13 +253,6 @@ result<value> available_pools(const call& c) {
 
 } // namespace
 
-result<std::vector<std::string>> pools_in_force(const call& c) {
-  auto cluster = cluster_in_force(c);
-  if (!cluster)
-    return cluster.error();
-  return config::pool_names(*cluster);
-}
-
 result<house_rules> rules_in_force(const call& c) {
   auto all = records_of<policy_changed>(everything(c), "");
   if (!all)

@@ -2,6 +2,7 @@
 
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fields.hpp"
+#include "runtime/api/guard.hpp"
 #include "runtime/api/run_search.hpp"
 
 #include <set>
@@ -52,9 +53,15 @@ result<chosen_runs> runs_in(const call& c, const char* project_key) {
 /// An order that goes to the cluster once; nullopt: nothing has to be done. Its answer comes on any thread.
 using errand = std::optional<grouped_order>;
 
+/// The errand of an order, or the refusal where the caller lacks a right for it; `state` is the reason why
+/// the order is not given, which is told only to who has the right.
 template <class Order>
-errand order_of(Order what) {
-  return grouped(std::move(what));
+result<errand> order_of(const call& c, Order what, result<bool> state = true) {
+  if (auto fine = may_order(c.parts->cluster, c.by.who, what); !fine)
+    return fine.error();
+  if (!state)
+    return state.error();
+  return *state ? errand(grouped(std::move(what))) : errand();
 }
 
 /// Makes the errand for a run; none where the run is already as it should be.
@@ -138,7 +145,7 @@ void kill_runs(const call_ptr& c, const reply& back) {
     return back(failure(chosen.error()));
   on_runs(c, back, *chosen,
           [c](const trial_row& t, const experiment_row&) -> result<errand> {
-            return terminal(t.state) ? errand{} : order_of(commands::trial_kill{t.id});
+            return order_of(*c, commands::trial_kill{t.id}, !terminal(t.state));
           },
           {.by_project = false});
 }
@@ -150,11 +157,12 @@ handler pause_or_resume() {
     if (!chosen)
       return back(failure(chosen.error()));
     on_runs(c, back, *chosen, [c](const trial_row& t, const experiment_row& row) -> result<errand> {
+      result<bool> state = true;
       if (t.archived || row.archived)
-        return error{errc::invalid, "Run is archived."};
-      if (has_others(row))
-        return error{errc::invalid, "Cannot pause/unpause run " + quoted(t.id) + " (part of multi-trial)."};
-      return order_of(Order{row.id});
+        state = error{errc::invalid, "Run is archived."};
+      else if (has_others(row))
+        state = error{errc::invalid, "Cannot pause/unpause run " + quoted(t.id) + " (part of multi-trial)."};
+      return order_of(*c, Order{row.id}, std::move(state));
     });
   };
 }
@@ -165,7 +173,7 @@ handler archive_runs(bool archived) {
     if (!chosen)
       return back(failure(chosen.error()));
     on_runs(c, back, *chosen, [c, archived](const trial_row& t, const experiment_row&) -> result<errand> {
-      return order_of(commands::trial_archive{t.id, archived});
+      return order_of(*c, commands::trial_archive{t.id, archived});
     });
   };
 }
@@ -178,10 +186,11 @@ void delete_runs(const call_ptr& c, const reply& back) {
     if (auto fine = allowed(*c, action::remove, {thing::experiment, to_string(row.id), row.owner}); !fine)
       return fine.error();
     if (has_others(row))
-      return order_of(commands::trial_delete{t.id});
+      return order_of(*c, commands::trial_delete{t.id});
+    result<bool> state = true;
     if (!terminal(t.state) || !terminal(row.state))
-      return error{errc::invalid, "Run is not in a terminal state."};
-    return order_of(commands::experiment_delete{row.id}); // the experiment would have no run left
+      state = error{errc::invalid, "Run is not in a terminal state."};
+    return order_of(*c, commands::experiment_delete{row.id}, state); // the experiment would have no run left
   });
 }
 
@@ -197,13 +206,14 @@ void move_runs(const call_ptr& c, const reply& back) {
   on_runs(
     c, back, *chosen,
     [c, to, skip](const trial_row& t, const experiment_row& row) -> result<errand> {
-      if (t.archived || row.archived)
-        return error{errc::invalid, "Run is archived."};
-      if (has_others(row) && skip)
-        return error{errc::invalid, "Skipping run " + quoted(t.id) + " (part of multi-trial)."};
       if (auto fine = allowed(*c, action::move, {thing::experiment, to_string(row.id), row.owner}); !fine)
         return fine.error();
-      return order_of(commands::experiment_move{row.id, to});
+      result<bool> state = true;
+      if (t.archived || row.archived)
+        state = error{errc::invalid, "Run is archived."};
+      else if (has_others(row) && skip)
+        state = error{errc::invalid, "Skipping run " + quoted(t.id) + " (part of multi-trial)."};
+      return order_of(*c, commands::experiment_move{row.id, to}, std::move(state));
     },
     // A search is moved with all its runs.
     {.by_experiment = true, .failed = "Failed to move associated experiment: "});

@@ -1,6 +1,7 @@
 // The routes that the processes of a trial call: context, rendezvous, preemption, reports, checkpoints, log
 // lines.
 
+#include "actors/retention/globs.hpp"
 #include "model/names.hpp"
 #include "runtime/api/checkpoint_uuid.hpp"
 #include "runtime/api/context.hpp"
@@ -295,9 +296,15 @@ commands::file_sizes sizes(fields& f, const char* name) {
   commands::file_sizes out;
   for (const auto& [path, size] : f.object(name).items()) {
     fields one{f.object(name), name};
+    if (auto fine = check_path_of_file(path); !fine) {
+      f.fault(name, fine.error().what);
+      break;
+    }
     out[path] = one.number(path.c_str());
     if (one.bad())
       f.fault(name, one.bad()->what);
+    else if (out[path] < 0)
+      f.fault(name, "the size of '" + path + "' has to be 0 or more, not " + std::to_string(out[path]));
   }
   return out;
 }
@@ -319,7 +326,7 @@ void checkpoint_report(const call& c, fields& f, commands::checkpoint_report& wi
   const auto& metadata = f.object("metadata");
   fields m{metadata, "metadata"};
   m.need("steps_completed");
-  with.uuid = uuid;
+  with.uuid = stored_uuid(*c.parts->storage, uuid);
   with.steps = steps_in(m, "steps_completed");
   with.files = sizes(f, "resources");
   with.metadata = metadata;

@@ -59,7 +59,7 @@ def test_the_default_pools_of_a_workspace_are_edited(cluster):
     edited = json.loads(cluster.det("workspace", "edit", "pooled", "--default-compute-pool", "default", "--default-aux-pool", "default", "--json", home="ann"))
     assert (edited["defaultComputePool"], edited["defaultAuxPool"]) == ("default", "default"), edited
     said = cluster.det("workspace", "edit", "pooled", "--default-compute-pool", "moon", home="ann", code=1)
-    assert "resource pool 'moon' not found" in said, said
+    assert "there is no pool 'moon' that workspace 'pooled' may use" in said, said
     cluster.det("workspace", "delete", "pooled", "--yes", home="ann")
 
 

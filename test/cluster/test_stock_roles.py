@@ -200,11 +200,24 @@ def test_a_bound_pool_is_seen_from_its_workspaces(cluster, hidden):
     for path, body in (("/api/v1/job-queues", {"updates": [{"jobId": made["jobId"], "resourcePool": "hush-pool"}]}),
                        (f"/troupe/v1/experiments/{made['id']}/resources", {"pool": "hush-pool"})):
         status, said = cluster.ask("admin", path, body)
-        assert status == 400 and "resource pool 'hush-pool' is not available in its workspace" in said, (path, status, said)
+        assert status == 400 and "there is no pool 'hush-pool' that workspace 'Uncategorized' may use" in said, (path, status, said)
+        other = cluster.ask("admin", path, json.loads(json.dumps(body).replace("hush-pool", "nowhere")))
+        assert tuple(other) == (400, said.replace("hush-pool", "nowhere")), (path, other, said)
+    cluster.give("Editor", "-u", "zoe", "-w", "Uncategorized")
+    for path, body in (("/api/v1/commands", {"workspaceId": 1, "config": {"entrypoint": ["true"], "resources": {"resource_pool": "POOL"}}}),
+                       ("/api/v1/generic-tasks", {"config": "entrypoint: ['true']\nresources: {resource_pool: POOL}\n"}),
+                       ("/api/v1/experiments", {"config": "name: x\nentrypoint: 'true'\nresources: {resource_pool: POOL}\nsearcher: {name: single, metric: loss}\n"})):
+        told = [cluster.ask("zoe", path, json.loads(json.dumps(body).replace("POOL", pool))) for pool in ("secret-no", "hush-pool")]
+        assert [status for status, _ in told] == [400, 400], told
+        assert "there is no pool 'secret-no'" in told[0][1] and "hush-pool" not in told[0][1], told
+        assert told[0][1] == told[1][1].replace("hush-pool", "secret-no"), told
+    asked = [cluster.ask("zoe", "/api/v1/workspaces/1", {"defaultComputePool": pool}, "PATCH") for pool in ("main", "hush-pool", "nowhere")]
+    assert [status for status, _ in asked] == [403] * 3, asked
+    cluster.give("Editor", "-u", "zoe", "-w", "Uncategorized", take=True)
     for key in ("defaultComputePool", "defaultAuxPool"):
         other = json.loads(cluster.ask("admin", "/api/v1/workspaces", {"name": "of-" + key})[1])["workspace"]["id"]
         status, said = cluster.ask("admin", f"/api/v1/workspaces/{other}", {key: "hush-pool"}, "PATCH")
-        assert status == 400 and "resource pool 'hush-pool' is not available in workspace" in said, (status, said)
+        assert status == 400 and f"there is no pool 'hush-pool' that workspace 'of-{key}' may use" in said, (status, said)
         cluster.ask("admin", f"/api/v1/workspaces/{other}", None, "DELETE")
     cluster.ask("admin", f"/api/v1/experiments/{made['id']}/kill", None, "POST")
 
@@ -354,6 +367,16 @@ def test_a_viewer_sees_and_changes_nothing(cluster, hidden):
                   ["project", "create", "hush-workspace", "more"], ["command", "kill", hidden["task"]]):
         said = cluster.det(*words, home="vic", code=1)
         assert "denied" in said or "Forbidden" in said, said
+    # Whatever the state of the thing, only the right decides.
+    row = json.loads(cluster.ask("vic", f"/api/v1/experiments/{experiment}")[1])["experiment"]
+    bulk = f"/api/v1/projects/{hidden['project']}/experiments/"
+    for path, body in [(f"/api/v1/runs/{verb}", {"runIds": [hidden["trial"]]}) for verb in ("kill", "pause", "resume", "archive", "unarchive", "delete")] + [
+            ("/api/v1/runs/move", {"runIds": [hidden["trial"]], "sourceProjectId": hidden["project"], "destinationProjectId": hidden["project"]})] + [
+            (bulk + verb, {"experimentIds": [experiment]}) for verb in ("kill", "pause", "activate", "cancel", "archive", "unarchive", "delete")]:
+        status, said = cluster.ask("vic", path, body, "DELETE" if path.endswith("experiments/delete") else "POST")
+        assert status == 403 or all("access denied" in one["error"] for one in json.loads(said)["results"]), (path, status, said)
+    status, said = cluster.ask("vic", "/api/v1/job-queues", {"updates": [{"jobId": row["jobId"], "resourcePool": "nowhere"}]})
+    assert status == 403 and "nowhere" not in said, said
     mine = json.loads(cluster.det("rbac", "my-permissions", "--json", home="vic"))
     assert "VIEW_EXPERIMENT_METADATA" in json.dumps(mine) and "UPDATE_EXPERIMENT" not in json.dumps(mine), mine
 

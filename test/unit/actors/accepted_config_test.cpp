@@ -100,6 +100,37 @@ TEST(AcceptConfig, RefusesAnUnknownPoolWithItsPlace) {
       << refused(more, layers);
   layers.invariant["resources"]["resource_pool"] = "cpu";
   EXPECT_EQ(refused("", layers), "");
+  layers = {};
+  layers.only_place = true;
+  EXPECT_EQ(refused("resources: {resource_pool: moon}\n", layers), "")
+    << "which pools there are depends on it";
+}
+
+TEST(AcceptConfig, RefusesAPoolOfOthersAsOneThatDoesNotExist) {
+  const value cluster = {{"pools", {{"cpu", {{"default", true}}}, {"hush", value::object()}}}};
+  config_layers layers;
+  layers.pools = config::pool_choice{{"cpu"}, "lab"};
+  const auto refused = [&](const std::string& more) {
+    const auto got =
+      accept_config("entrypoint: x\n" + single + more, "mine.yaml", "/data/checkpoints", cluster, layers);
+    return got ? std::string() : got.error().what;
+  };
+  for (const std::string pool : {"hush", "moon"}) {
+    const auto why = "resources.resource_pool: there is no pool '" + pool +
+                     "' that workspace 'lab' may use\nhint: one of cpu";
+    EXPECT_TRUE(refused("resources: {resource_pool: " + pool + "}\n")
+                  .starts_with("mine.yaml:3:28: " + why.substr(0, why.find('\n'))))
+      << refused("resources: {resource_pool: " + pool + "}\n");
+    layers.invariant = {{"resources", {{"resource_pool", pool}}}};
+    EXPECT_EQ(refused(""), "config policies: " + why);
+    layers.invariant = nullptr;
+  }
+  EXPECT_EQ(refused(""), "");
+  layers.pools->names = {"hush"};
+  EXPECT_TRUE(refused("").starts_with("mine.yaml: resources.resource_pool: there is no pool 'cpu'"))
+    << refused("");
+  layers.invariant = {{"resources", {{"resource_pool", "hush"}}}};
+  EXPECT_EQ(refused(""), "") << "a policy gives another pool than the default one";
 }
 
 TEST(AcceptConfig, RefusesWithThePlaceOfEachFault) {

@@ -29,7 +29,6 @@ trial_row trial_in(std::uint64_t id, trial_state state) {
 continuation_terms terms() {
   continuation_terms out;
   out.checkpoint_dir = "/data/checkpoints";
-  out.may_use = [](const std::string&) { return true; };
   return out;
 }
 const std::vector<trial_row> trials{trial_in(1, trial_state::completed), trial_in(2, trial_state::error),
@@ -126,11 +125,20 @@ TEST(Continuation, LaysTheOverrideOverTheConfigurationAndLooksAtItAgain) {
     << broken.error().what;
 
   auto bound = terms();
-  bound.may_use = [](const std::string&) { return false; };
+  bound.cluster = {{"pools", {{"hush", value::object()}, {"main", {{"default", true}}}}}};
+  bound.pools = config::pool_choice{{}, "lab"};
   const auto no = with("max_restarts: 3\n", bound);
   ASSERT_FALSE(no);
-  EXPECT_NE(no.error().what.find("is not available in its workspace"), std::string::npos) << no.error().what;
+  EXPECT_NE(no.error().what.find("there is no pool 'main' that workspace 'lab' may use"), std::string::npos)
+    << no.error().what;
   EXPECT_FALSE(with(nullptr, bound)) << "as it stands, too: the pool may have been bound since";
+  bound.pools->names = {"main"};
+  for (const std::string pool : {"hush", "moon"}) {
+    const auto refused = with("resources: {resource_pool: " + pool + "}\n", bound);
+    ASSERT_FALSE(refused) << pool;
+    EXPECT_EQ(refused.error().what, "resources.resource_pool: there is no pool '" + pool +
+                                      "' that workspace 'lab' may use\nhint: one of main");
+  }
 
   auto limited = terms();
   limited.constraints = {{"resources", {{"max_slots", 2}}}};
@@ -158,7 +166,7 @@ TEST(Continuation, LooksAtWhatAUserHasSetSince) {
   row.resources.front().priority = 0; // 0: the priority is that of the pool
 
   limited.cluster = {{"pools", {{"main", {{"default", true}}}, {"other", value::object()}}}};
-  limited.may_use = [](const std::string& pool) { return pool == "main"; };
+  limited.pools = config::pool_choice{{"main"}, "lab"};
   EXPECT_FALSE(to_continue(row, trials, nullptr, limited, t0));
   row.resources.front().pool = "main";
   EXPECT_TRUE(to_continue(row, trials, nullptr, limited, t0));

@@ -29,7 +29,7 @@ protected:
                                        : result<task_created>(error{errc::not_found, "task not found"});
     };
     world.invariant = world.constraints = [](workspace_id) { return value(); };
-    world.may_use = [](const std::string&, workspace_id) { return true; };
+    world.pools = [this](workspace_id) { return config::all_pools(world.cluster); };
     world.account = [](const task_created&) { return std::optional<task_account>(); };
   }
   static commands::task_create wish(const std::string& kind, value config = "entrypoint: [a]\n") {
@@ -128,8 +128,13 @@ TEST_F(CreatedTask, RefusesWhatIsNotThere) {
     one.change(x);
     EXPECT_EQ(fault(x), one.says) << one.what;
   }
-  world.may_use = [](const std::string&, workspace_id) { return false; };
-  EXPECT_NE(fault(wish("command")).find("not available to the workspace"), std::string::npos);
+  world.cluster = {{"pools", {{"hush", value::object()}, {"main", {{"default", true}}}}}};
+  world.pools = [](workspace_id) { return config::pool_choice{{"main"}, "lab"}; };
+  for (const std::string pool : {"hush", "moon"})
+    EXPECT_NE(fault(wish("command", "entrypoint: [a]\nresources: {resource_pool: " + pool + "}\n"))
+                .find("there is no pool '" + pool + "' that workspace 'lab' may use\nhint: one of main"),
+              std::string::npos)
+      << pool;
 }
 
 TEST_F(CreatedTask, TakesFilesFromWhereItIsSaid) {
@@ -179,7 +184,7 @@ TEST_F(CreatedTask, ObeysPoliciesUnlessItIsGeneric) {
 
 TEST_F(CreatedTask, RemovesCheckpointsWhateverPoliciesAndPoolsSay) {
   world.constraints = [](workspace_id) { return value{{"resources", {{"max_slots", 0}}}}; };
-  world.may_use = [](const std::string&, workspace_id) { return false; };
+  world.pools = [](workspace_id) { return config::pool_choice{{}, "lab"}; };
   auto x =
     wish("checkpoint_gc", {{"description", "Checkpoint GC (Experiment 7)"}, {"resources", {{"slots", 0}}}});
   x.details = {{"experiment", 7}, {"checkpoints", {"u1"}}};

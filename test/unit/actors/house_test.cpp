@@ -528,6 +528,11 @@ TEST(Globs, MatchPathsInACheckpoint) {
   for (const char* bad : {"", "/etc/*", "../x", "a/../b", "a\\b"})
     EXPECT_FALSE(check_glob(bad)) << bad;
   EXPECT_TRUE(check_glob("**/..x"));
+  for (const std::string bad : {"", "/etc/passwd", "..", "../x", "a/../b", "a/..", "a\nb", "a\x7f"})
+    EXPECT_FALSE(check_path_of_file(bad)) << bad;
+  EXPECT_FALSE(check_path_of_file(std::string("a\0b", 3)));
+  for (const std::string good : {"a", "a/", "a/b.pt", "..a", "a/..b", "\u00e9 \\"})
+    EXPECT_TRUE(check_path_of_file(good)) << good;
   EXPECT_FALSE(matches_glob("a*a*a*a*a*a*a*a*a*a*b", std::string(2000, 'a'))) << "and takes no time for it";
 }
 

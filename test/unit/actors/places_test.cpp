@@ -590,7 +590,7 @@ TEST(PoolBindings, OfTheFileAndOfTheApiAddUp) {
   const auto who = [&](const std::string& name) {
     std::string out;
     for (std::uint64_t id = 1; id <= 3; ++id)
-      if (may_use(rules, w.where, cluster, name, {id}))
+      if (pools_of(rules, w.where, cluster, {id}).check(name))
         out += std::to_string(id);
     return out;
   };
@@ -598,6 +598,16 @@ TEST(PoolBindings, OfTheFileAndOfTheApiAddUp) {
   EXPECT_EQ(who("empty"), "123") << "no names, no binding";
   EXPECT_EQ(who("gpu"), "2");
   EXPECT_EQ(who("later"), "") << "a pool whose workspaces are not there yet is nobody's";
+  const auto why = [&](const std::string& name) {
+    return pools_of(rules, w.where, cluster, {3}).check(name).error().what;
+  };
+  EXPECT_EQ(why("gpu"),
+            "there is no pool 'gpu' that workspace 'speech' may use\nhint: one of all, empty, limited");
+  EXPECT_EQ(why("moon"),
+            "there is no pool 'moon' that workspace 'speech' may use\nhint: one of all, empty, limited")
+    << "a pool that may not be used is told as one that does not exist";
+  EXPECT_TRUE(pools_of_new(rules, w.where, cluster, "Nobody").check("later"));
+  EXPECT_FALSE(pools_of_new(rules, w.where, cluster, "else").check("gpu"));
   EXPECT_EQ(unknown_names(cluster, w.where, users),
             (std::vector<std::string>{
               "pools.gpu.workspaces: there is no workspace 'nobody' yet; it may use the "
@@ -617,7 +627,7 @@ TEST(PoolBindings, OfTheFileAndOfTheApiAddUp) {
   EXPECT_EQ(who("gpu"), "2");
   EXPECT_EQ(who("all"), "123") << "a deleted workspace binds no pool";
   ASSERT_EQ(w.make_workspace("nobody"), "id 4");
-  EXPECT_TRUE(may_use(rules, w.where, cluster, "later", {4}));
+  EXPECT_TRUE(pools_of(rules, w.where, cluster, {4}).check("later"));
   EXPECT_TRUE(unknown_names(cluster, w.where, users).empty());
 }
 

@@ -300,13 +300,17 @@ struct served : house {
     return parts;
   }
   std::pair<unsigned, std::string> get(const char* who, const std::string& target) {
+    return ask(who, "GET", target, "");
+  }
+  std::pair<unsigned, std::string> ask(const char* who, const std::string& method, const std::string& target,
+                                       const std::string& body) {
     request_headers headers;
     headers.authorization = "Bearer " + users->log_in(who, "", true, t0 + 59s)->token;
-    auto let_in = api.admit({"GET", target, std::move(headers)});
+    auto let_in = api.admit({method, target, std::move(headers)});
     if (auto* refused = std::get_if<response>(&let_in))
       return {refused->status, refused->body};
     response got;
-    api.run(std::move(std::get<admission>(let_in)), "", reply{[&](response x) { got = std::move(x); }});
+    api.run(std::move(std::get<admission>(let_in)), body, reply{[&](response x) { got = std::move(x); }});
     while (got.stream) { // reads a stream that does not follow
       auto piece = got.stream->next(t0 + 60s);
       EXPECT_TRUE(piece);
@@ -750,6 +754,33 @@ TEST(Guard, LooksAtEveryCommandThatAUserCanGive) {
       continue;
     const auto said = h.ask(zoe, row.is.name, value::object());
     EXPECT_NE(said, "fine") << row.is.name;
+  }
+}
+
+TEST(Guard, IsAskedBeforeABulkActionTellsOfAState) {
+  served h;
+  const struct {
+    const char *method, *target, *body, *state;
+  } cases[] = {
+    {"POST", "/api/v1/runs/pause", R"({"projectId":2,"runIds":[1]})",
+     "Cannot pause/unpause run '1' (part of multi-trial)."},
+    {"POST", "/api/v1/runs/delete", R"({"projectId":2,"runIds":[1]})", ""},
+    {"POST", "/api/v1/runs/move", R"({"sourceProjectId":2,"destinationProjectId":2,"runIds":[1]})", ""},
+    {"POST", "/api/v1/runs/kill", R"({"projectId":2,"runIds":[1]})", ""},
+    {"POST", "/api/v1/projects/2/experiments/unarchive", R"({"experimentIds":[1]})",
+     "Experiment is not archived."},
+    {"POST", "/api/v1/projects/2/experiments/kill", R"({"experimentIds":[1]})", ""},
+  };
+  for (const auto& one : cases) {
+    const auto error_for = [&](const char* who) {
+      const auto [status, body] = h.ask(who, one.method, one.target, one.body);
+      EXPECT_EQ(status, 200u) << one.target << " " << body;
+      const auto said = parse_json(body);
+      const auto results = said ? said->value("results", value::array()) : value::array();
+      return results.size() == 1 ? results[0].value("error", std::string("none")) : body;
+    };
+    EXPECT_TRUE(error_for("vic").starts_with("access denied")) << one.target << ": " << error_for("vic");
+    EXPECT_EQ(error_for("admin"), one.state) << one.target;
   }
 }
 
