@@ -204,6 +204,11 @@ TEST(FromDetermined, WhatContradictsIsRefusedWithItsPlace) {
     EXPECT_EQ(got.faults.front().line, row.line) << row.text;
     EXPECT_FALSE(loaded(row.text).ok());
   }
+  for (const auto& [written, fits] :
+       {std::pair{"gpu-a100.40gb", "gpu-a100-40gb"}, {"a  b", "a-b"}, {"'.'", "pool"}})
+    EXPECT_EQ(
+      move_master("resource_pools:\n  - pool_name: " + std::string(written) + "\n", "m").faults.at(0).hint,
+      "call it " + std::string(fits));
   const auto empty = loaded("resource_pools:\n  - pool_name: a\n    kubernetes_namespace: ''\n");
   EXPECT_TRUE(empty.ok()) << empty.rendered();
 }
