@@ -2,6 +2,7 @@
 
 #include "actors/journal/log_patterns.hpp"
 
+#include "actors/catalogue/webhook_targets.hpp"
 #include "actors/catalogue/wishes.hpp"
 #include "model/chosen_name.hpp"
 #include "model/config/check.hpp"
@@ -147,6 +148,9 @@ result<void> check_url(const std::string& url) {
   if (host.empty() || colon == 0 || host.find('\\') != host.npos ||
       (brackets && !is_address_in_brackets(host)) || url.size() > 2048 || bad)
     return error{errc::invalid, "valid url required: http or https, with a host"};
+  const auto name = brackets ? host.substr(1, host.find(']') - 1) : host.substr(0, colon);
+  if (auto why = never_a_target(name); !why.empty())
+    return error{errc::invalid, "valid url required: " + why};
   return {};
 }
 
@@ -155,10 +159,15 @@ result<void> check_trigger(const value& one, bool specific) {
   const auto* condition = member(one, "condition");
   if (!type || !type->is_string())
     return error{errc::invalid, "a trigger needs a type: EXPERIMENT_STATE_CHANGE, TASK_LOG or CUSTOM"};
-  if (*type == "CUSTOM")
-    return specific ? result<void>{}
-                    : error{errc::invalid, "custom triggers need the mode WEBHOOK_MODE_SPECIFIC"};
+  if (*type == "CUSTOM") {
+    if (!specific)
+      return error{errc::invalid, "custom triggers need the mode WEBHOOK_MODE_SPECIFIC"};
+    return condition ? only_keys(*condition, {}, "the condition of a custom trigger") : result<void>{};
+  }
   if (*type == "EXPERIMENT_STATE_CHANGE") {
+    if (condition)
+      if (auto fine = only_keys(*condition, {"state"}, "the condition of a trigger on states"); !fine)
+        return fine;
     const auto* state = condition ? member(*condition, "state") : nullptr;
     for (const char* known : {"COMPLETED", "ERROR", "CANCELED"})
       if (state && *state == known)

@@ -68,7 +68,7 @@ const std::vector<needs_row>& needs() {
     {{view, usage}, view_cluster_usage},
     {{view, cluster_message}, view_master_config},
     {{change, cluster_message}, update_master_config},
-    {{view, master}, view_master_logs},
+    {{view, master}, view_master_config},
     {{change, master}, update_master_config},
 
     {{create, workspace}, create_workspace},

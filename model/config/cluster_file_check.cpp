@@ -4,6 +4,7 @@
 #include "model/config/effects.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 
 namespace troupe::config {
@@ -30,6 +31,20 @@ const std::vector<node>& items_of(const node& root, std::string_view key) {
 const std::vector<entry>& entries_of(const node* x) {
   static const std::vector<entry> none;
   return x && x->is(kind::map) ? x->entries : none;
+}
+
+/// The name of a pool that is nearest to `text`.
+std::string pool_name_of(std::string_view text) {
+  std::string name;
+  for (const char c : text)
+    if (std::isalnum(static_cast<unsigned char>(c)) || c == '_')
+      name += c;
+    else if (!name.empty() && !name.ends_with('-'))
+      name += '-';
+  name.resize(std::min<std::size_t>(name.size(), 64));
+  while (name.ends_with('-'))
+    name.pop_back();
+  return name.empty() ? "pool" : name;
 }
 
 class cluster_checker {
@@ -102,7 +117,8 @@ private:
             return std::isalnum(static_cast<unsigned char>(c)) ||
                    std::string_view("_-").find(c) != std::string_view::npos;
           }))
-        out_.fault(e.at, "pools." + e.key, "a pool's name has 1 to 64 letters, digits, _ and -", "");
+        out_.fault(e.at, "pools." + e.key, "a pool's name has 1 to 64 letters, digits, _ and -",
+                   "call it " + pool_name_of(e.key));
       const auto* tasks = e.what.find("task_container_defaults");
       task_defaults(tasks, "pools." + e.key);
       for (const char* key : {"startup_hook", "work_dir"})

@@ -99,8 +99,6 @@ void check_azure(const value& storage, bool unmanaged, completeness& c) {
   const auto* container = part(storage, "container");
   const auto* address = part(storage, "account_url");
   const auto* login = part(storage, "connection_string");
-  if (container && *container == "")
-    c.fault("checkpoint_storage.container", "must not be empty", "write container: NAME");
   if (container && container->is_string() && container->get_ref<const std::string&>().starts_with('/'))
     c.fault("checkpoint_storage.container", "the name of a container does not begin with a slash",
             "write container: NAME");

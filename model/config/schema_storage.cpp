@@ -32,6 +32,19 @@ bool no_way_up(std::string_view prefix) {
          prefix.find("/../") == std::string_view::npos;
 }
 
+bool names_something(std::string_view text) {
+  return !text.empty() && text.find('\0') == std::string_view::npos;
+}
+
+shape_ref naming(schema_table& t, std::string says) {
+  auto& s = t.make();
+  s.kinds = text_bit;
+  s.fits = names_something;
+  s.pattern = R"(^[^\u0000]+$)";
+  s.pattern_says = std::move(says);
+  return &s;
+}
+
 key prefix(schema_table& t) {
   auto& s = t.make();
   s.kinds = text_bit;
@@ -89,7 +102,7 @@ bool not_two_secrets(const node& x) {
 void add_azure(schema_table& t) {
   auto& azure =
     storage(t, "azure", "azure", "Azure Blob Storage.",
-            {to_run(unset("container", text(t), "The container of the blobs.")),
+            {to_run(unset("container", naming(t, "a name"), "The container of the blobs.")),
              quiet(unset("connection_string", text(t), "Connection string, instead of account_url.")),
              quiet(unset("account_url", text(t),
                          "Address of the account, instead of connection_string; for unmanaged experiments.")),
@@ -108,23 +121,24 @@ void add_azure(schema_table& t) {
 } // namespace
 
 void add_storage(schema_table& t) {
-  auto& shared = storage(t, "shared-fs", "shared_fs", "A directory that all hosts see.",
-                         {to_run(unset("host_path", text(t), "The directory on the hosts.")),
-                          unset("storage_path", text(t), "Folder of the checkpoints below host_path."),
-                          given("propagation", text(t), "rprivate", "The mount propagation."),
-                          quiet(unset("container_path", text(t), "Key of older versions; ignored.")),
-                          quiet(unset("checkpoint_path", text(t), "Key of older versions; ignored.")),
-                          quiet(unset("tensorboard_path", text(t), "Key of older versions; ignored."))});
+  auto& shared = storage(
+    t, "shared-fs", "shared_fs", "A directory that all hosts see.",
+    {to_run(unset("host_path", naming(t, "a path without zero bytes"), "The directory on the hosts.")),
+     unset("storage_path", text(t), "Folder of the checkpoints below host_path."),
+     given("propagation", text(t), "rprivate", "The mount propagation."),
+     quiet(unset("container_path", text(t), "Key of older versions; ignored.")),
+     quiet(unset("checkpoint_path", text(t), "Key of older versions; ignored.")),
+     quiet(unset("tensorboard_path", text(t), "Key of older versions; ignored."))});
   shared.rules.push_back({"storage_path must either be a relative directory or a subdirectory of host_path",
                           storage_path_inside, "storage_path", need::always, nullptr, ""});
   storage(t, "directory", "directory", "A directory as tasks see it.",
-          {to_run(unset("container_path", text(t), "The directory."))});
+          {to_run(unset("container_path", naming(t, "a path without zero bytes"), "The directory."))});
   storage(t, "s3", "s3", "Amazon S3, or a service with the same protocol.",
-          {to_run(unset("bucket", text(t), "The bucket.")), unset("access_key", text(t), "The access key."),
-           unset("secret_key", text(t), "The secret key."),
+          {to_run(unset("bucket", naming(t, "a name"), "The bucket.")),
+           unset("access_key", text(t), "The access key."), unset("secret_key", text(t), "The secret key."),
            unset("endpoint_url", text(t), "Address of a server that is not Amazon's."), prefix(t)});
   storage(t, "gcs", "gcs", "Google Cloud Storage.",
-          {to_run(unset("bucket", text(t), "The bucket.")), prefix(t)});
+          {to_run(unset("bucket", naming(t, "a name"), "The bucket.")), prefix(t)});
   add_azure(t);
 
   auto& all = t.make("checkpoint-storage");

@@ -48,13 +48,18 @@ result<std::optional<double>> loss_of(const call& c, const experiment_row& row, 
     auto known = c.parts->columns->summaries(t, *c.parts->storage);
     if (!known)
       return known.error();
-    for (const auto& group : {"validation", "training"}) {
-      auto in = (*known)->find(group);
-      if (in == (*known)->end())
-        continue;
-      if (auto one = in->second.find(metric); one != in->second.end() && std::isnan(y))
+    const auto look = [&](std::string_view group, const std::string& name) {
+      auto in = (*known)->find(std::string(group));
+      if (in == (*known)->end() || !std::isnan(y))
+        return;
+      if (auto one = in->second.find(name); one != in->second.end())
         y = row.smaller_is_better ? one->second.min : one->second.max;
-    }
+    };
+    for (const std::string_view group : {"validation", "training"})
+      look(group, metric);
+    for (const std::string_view group : {"validation", "training"}) // "validation.loss"
+      if (metric.starts_with(group) && metric.substr(group.size()).starts_with('.'))
+        look(group, metric.substr(group.size() + 1));
   }
   if (!std::isfinite(y))
     return std::optional<double>{};
@@ -68,7 +73,9 @@ result<response> importance(const call& c) {
   auto trials = c.parts->storage->trials(row->id);
   if (!trials)
     return trials.error();
-  const auto metric = c.query.has("metric") ? std::string(c.query.first("metric")) : row->metric;
+  auto metric = c.query.has("metric") ? std::string(c.query.first("metric")) : row->metric;
+  if (!row->metric.empty() && metric == "validation." + row->metric)
+    metric = row->metric;
   if (!c.query.has("metric") && metric.empty())
     return failure(failed_precondition, "the search has several metrics: name one by ?metric=");
   std::set<std::string> logs;

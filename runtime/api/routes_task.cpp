@@ -395,8 +395,21 @@ commands::task_log::line log_line_of(const call& c, const value& one) {
           std::move(text)};
 }
 
+/// Fails unless the line is of the task that speaks.
+result<void> of_the_task(const call& c, const std::string& named) {
+  const auto id = named_task(named);
+  if (named.empty() || id == c.by.allocation.task)
+    return {};
+  auto other = id ? c.parts->storage->task(id) : result<task_row>(error{errc::not_found, ""});
+  if (!other)
+    return other.error().code == errc::not_found ? error{errc::not_found, "task '" + named + "' not found"}
+                                                 : other.error();
+  return error{errc::denied, "access denied: lines for the log of task '" + named +
+                               "' cannot come from task '" + to_string(c.by.allocation.task) + "'"};
+}
+
 /// Takes lines of a log. Where a user sends them, all belong to the unmanaged trial that the first line
-/// names.
+/// names. A line for another task refuses the request as a whole.
 void take_lines(const call_ptr& from_whom, const reply& back, const value& logs) {
   if (logs.empty() && !from_whom->by.is_task())
     return back(json(value::object(), false));
@@ -407,9 +420,9 @@ void take_lines(const call_ptr& from_whom, const reply& back, const value& logs)
   auto with = from<commands::task_log>(*c);
   for (const auto& one : logs) {
     fields l{one};
-    const auto task = l.text("taskId");
-    if (task.empty() || named_task(task) == c->by.allocation.task)
-      with.lines.push_back(log_line_of(*c, one));
+    if (auto fine = of_the_task(*c, l.text("taskId")); !fine)
+      return back(failure(fine.error()));
+    with.lines.push_back(log_line_of(*c, one));
   }
   command(c, back, std::move(with));
 }

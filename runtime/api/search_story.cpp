@@ -99,6 +99,10 @@ public:
         take(*step, number);
     }
     place_trials();
+    for (auto& one : decisions_)
+      if (one.at("what") == "stopped" && one.contains("rung") &&
+          at_full_length(walks_.at({one.at("trial").get<std::uint64_t>()})))
+        one["what"] = "finished";
     return value{{"searcher", section_.value("name", value(""))},
                  {"metric", row_.metric},
                  {"timeMetric", time_metric_},
@@ -207,12 +211,17 @@ private:
     }
   }
 
+  /// Whether the trial was stopped at the highest rung of its bracket.
+  bool at_full_length(const walk& w) const {
+    return w.stop && w.stop->rung >= 0 && w.bracket < brackets_.size() &&
+           static_cast<std::size_t>(w.stop->rung) + 1 == brackets_[w.bracket].units.size();
+  }
+
   const char* fate(const walk& w, std::size_t rung) const {
     if (w.passed.contains(rung + 1))
       return "went on";
-    const bool top = rung + 1 == brackets_[w.bracket].units.size();
     if (w.stop && w.stop->rung >= 0 && static_cast<std::size_t>(w.stop->rung) == rung)
-      return top ? "finished" : "stopped";
+      return at_full_length(w) ? "finished" : "stopped";
     if (w.exited || w.stop)
       return "ended";
     return w.paused ? "waits" : "runs";

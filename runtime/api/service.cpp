@@ -186,12 +186,26 @@ result<identity> service::who_views(std::string_view token, task_id task, time_p
   return by;
 }
 
+namespace {
+
+/// Where a request goes. An address below /ui leads to the page also where it does not decode: the page reads
+/// addresses itself.
+result<target> way_of(std::string_view text) {
+  auto whole = parse_target(text);
+  if (whole || !is_of_the_page(text))
+    return whole;
+  auto path = parse_target(text.substr(0, text.find('?')));
+  return path ? std::move(path) : parse_target("/ui");
+}
+
+} // namespace
+
 std::variant<admission, response> service::admit(request_head head, const identity* known) const {
   if (auto fine = host_is_ours(head.headers, parts_->browsers); !fine && !known)
     return failure(fine.error());
   if (auto page = is_not_a_page(head.headers, parts_->browsers); !page && !known)
     return failure(page.error());
-  auto where = parse_target(head.target);
+  auto where = way_of(head.target);
   if (!where)
     return failure(where.error());
   auto found = router_.find(head.method == "HEAD" ? "GET" : head.method, where->segments);

@@ -310,22 +310,27 @@ int down(session& s, const arguments& given) {
   auto cluster = s.server();
   if (!cluster)
     return s.fail(cluster.error());
-  auto where = (*cluster)->where();
-  // A node of this host that we may signal needs no login; it stops as after Ctrl-C.
-  bool signalled = where.pid > 0 && ::kill(where.pid, SIGTERM) == 0;
+  const auto where = (*cluster)->where();
+  // A process that ends holds its data directory longer than its port, so the process is waited for wherever
+  // it is known.
+  const auto local = where.pid > 0 ? std::optional(where) : client::node_of_this_host(where.url, s.io.env);
+  const auto lock = local ? client::read_lock(local->data_dir)
+                          : result<client::lock_content>(error{errc::not_found, "not on this host"});
+  // A node of this host that we may signal needs no login; it stops as after Ctrl-C. One that was named by
+  // its address is asked like any other.
+  const bool signalled = where.pid > 0 && ::kill(where.pid, SIGTERM) == 0;
   if (!signalled)
     if (auto ok = (*cluster)->shut_down(); !ok)
       return s.fail(ok.error());
-  if (where.pid > 0) {
-    auto lock = client::read_lock(where.data_dir);
-    auto until = std::chrono::steady_clock::now() + std::chrono::seconds(given.number("--timeout", 60));
-    while (lock && client::alive(*lock)) {
-      if (std::chrono::steady_clock::now() > until)
-        return s.fail({errc::timeout, "process " + std::to_string(where.pid) +
-                                        " was told to stop and is still there\nhint: kill " +
-                                        std::to_string(where.pid)});
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(given.number("--timeout", 60));
+  while (lock ? client::alive(*lock) : bool((*cluster)->get("/health"))) {
+    if (std::chrono::steady_clock::now() > until)
+      return s.fail({errc::timeout, lock ? "process " + std::to_string(lock->pid) +
+                                             " was told to stop and is still there\nhint: kill " +
+                                             std::to_string(lock->pid)
+                                         : "the cluster at " + where.url +
+                                             " was told to stop and still answers\nhint: look at its log"});
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   s.io.out << "stopped the cluster at " << where.url << "\n";
   return exit_done;

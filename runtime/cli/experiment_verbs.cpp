@@ -97,10 +97,18 @@ int experiment_describe(session& s, const arguments& given) {
   auto got = (*cluster)->get("/api/v1/experiments/" + to_string(*id));
   if (!got)
     return s.fail(got.error());
+  auto outcome = (*cluster)->get("/troupe/v1/experiments/" + to_string(*id) + "/outcome");
+  if (!outcome)
+    return s.fail(outcome.error());
+  auto experiment = part(got->body, "experiment");
   auto columns = experiment_columns();
+  if (const auto& why = part(outcome->body, "why"); why.is_string() && why != "") {
+    experiment["why"] = why;
+    columns.push_back({"WHY", "why"});
+  }
   columns.push_back({"SEARCHER", "searcherType"});
   columns.push_back({"HYPERPARAMETERS", "config.hyperparameters", show_as::plain});
-  return s.print(show_one(part(got->body, "experiment"), columns, s.output()));
+  return s.print(show_one(experiment, columns, s.output()));
 }
 
 int experiment_pareto(session& s, const arguments& given) {

@@ -1,5 +1,6 @@
 #include "runtime/cli/experiments.hpp"
 
+#include <algorithm>
 #include <ostream>
 
 namespace troupe::cli {
@@ -25,6 +26,22 @@ result<trial_id> named_trial(const std::string& word) {
     return id;
   return error{errc::invalid,
                "'" + word + "' is not a trial id\nhint: a number; troupe trial list EXPERIMENT"};
+}
+
+result<std::vector<std::string>> last_lines(client::server& cluster, trial_id id, std::size_t most) {
+  std::vector<std::string> out;
+  auto ok =
+    cluster.lines("/api/v1/trials/" + to_string(id) + "/logs",
+                  {{"limit", std::to_string(most)}, {"orderBy", "ORDER_BY_DESC"}}, false, [&](value line) {
+                    const auto& log = part(line, "result").is_object() ? part(line, "result") : line;
+                    if (part(log, "log").is_string())
+                      out.push_back(log_text(log));
+                    return true;
+                  });
+  if (!ok)
+    return ok.error();
+  std::reverse(out.begin(), out.end());
+  return out;
 }
 
 void say_warning(session& s, const std::string& code) {

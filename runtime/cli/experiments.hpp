@@ -10,6 +10,8 @@ namespace troupe::cli {
 result<experiment_id> named_experiment(client::server& cluster, const std::string& word);
 result<trial_id> named_trial(const std::string& word);
 const std::vector<column>& experiment_columns();
+/// The last lines of a trial's log, oldest first, as a terminal showed them.
+result<std::vector<std::string>> last_lines(client::server& cluster, trial_id id, std::size_t most);
 /// Prints what the cluster warned of when it made something, by the warning's code; some codes have no text.
 void say_warning(session& s, const std::string& code);
 

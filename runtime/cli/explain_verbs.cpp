@@ -163,6 +163,15 @@ int explain(session& s, const std::string& path) {
   if (!queue)
     return s.fail(queue.error());
   write(s.io, got->body, part(queue->body, "waiting"));
+  const auto& log = part(got->body, "log");
+  if (!log.is_array() || log.empty())
+    return exit_done;
+  auto lines = last_lines(**cluster, parse_id<trial_id>(text_of(got->body, "trial")), log.size());
+  if (!lines)
+    return s.fail(lines.error());
+  s.io.out << "  its last lines:\n";
+  for (const auto& line : *lines)
+    s.io.out << "    " << line.substr(0, line.find_last_not_of("\r\n") + 1) << "\n";
   return exit_done;
 }
 
@@ -208,13 +217,19 @@ int explain_experiment(session& s, const arguments& given) {
                             {{"EXPERIMENT", "experiment"},
                              {"POOL", "pool"},
                              {"STATE", "state"},
+                             {"REASON", "reason.text"},
                              {"RUNNING", "trials.running"},
                              {"WAITING", "trials.waiting"},
                              {"PAUSED", "trials.paused"}},
                             options));
+  const bool has_trials =
+    part(x, "trials.running") != 0 || part(x, "trials.waiting") != 0 || part(x, "trials.paused") != 0;
   s.io.out << "experiment " << to_string(*id) << " is " << text_of(x, "state") << " in pool "
-           << text_of(x, "pool") << ": trials running " << number_of(x, "trials.running") << ", waiting "
-           << number_of(x, "trials.waiting") << ", paused " << number_of(x, "trials.paused") << "\n";
+           << text_of(x, "pool") << ": "
+           << (has_trials ? "trials running " + number_of(x, "trials.running") + ", waiting " +
+                              number_of(x, "trials.waiting") + ", paused " + number_of(x, "trials.paused")
+                          : text_of(x, "reason.text"))
+           << "\n";
   auto queue = (*cluster)->get("/troupe/v1/queue");
   if (!queue)
     return s.fail(queue.error());

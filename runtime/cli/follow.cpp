@@ -1,4 +1,5 @@
 #include "runtime/cli/follow.hpp"
+#include "runtime/cli/experiments.hpp"
 #include "runtime/cli/interrupt.hpp"
 #include "runtime/cli/session.hpp"
 #include "runtime/client/event_stream.hpp"
@@ -107,15 +108,8 @@ failed_log failed_log_of(client::server& cluster, experiment_id id) {
     if (shown(part(trial, "state"), show_as::state, {}) != "ERROR")
       continue;
     out.trial = {trial.value("id", std::uint64_t{0})};
-    static_cast<void>(cluster.lines("/api/v1/trials/" + to_string(out.trial) + "/logs",
-                                    {{"limit", "5"}, {"orderBy", "ORDER_BY_DESC"}}, false, [&](value line) {
-                                      const auto& log =
-                                        part(line, "result").is_object() ? part(line, "result") : line;
-                                      if (part(log, "log").is_string())
-                                        out.lines.push_back(log_text(log));
-                                      return true;
-                                    }));
-    std::reverse(out.lines.begin(), out.lines.end());
+    if (auto lines = last_lines(cluster, out.trial, 5))
+      out.lines = *std::move(lines);
     break;
   }
   return out;

@@ -150,6 +150,19 @@ std::filesystem::path data_dir_to_read(const environment& env) {
   return default_data_dir(env);
 }
 
+std::optional<server_address> node_of_this_host(const std::string& url, const environment& env) {
+  auto dialled = url;
+  if (const auto at = dialled.find("://localhost:"); at != dialled.npos)
+    dialled.replace(at, std::strlen("://localhost:"), "://127.0.0.1:");
+  for (const auto& dir :
+       {std::filesystem::path(env("TROUPE_DATA_DIR")),
+        std::filesystem::path(trimmed(read_text(pointer_file(env)).value_or(""))), default_data_dir(env)})
+    if (!dir.empty())
+      if (auto node = node_of(dir); node && node->url == dialled)
+        return node;
+  return std::nullopt;
+}
+
 result<server_address> find_server(const std::string& master, const environment& env) {
   auto by_url = [](const std::string& text, const char* by) -> result<server_address> {
     auto url = master_url(text);

@@ -60,6 +60,11 @@ struct server_address {
   pid_t pid = 0;                  ///< likewise
 };
 
+/// The live node of this host that listens at `url`, where its data directory is one of those that
+/// find_server looks into.
+std::optional<server_address> node_of_this_host(const std::string& url,
+                                                const environment& env = process_environment);
+
 /// In this order: `master` (the flag), $TROUPE_MASTER, $TROUPE_DATA_DIR, the data directory of the last `up`,
 /// the default one. Never connects. Fails with errc::unreachable and "no cluster is running" where only dead
 /// leftovers are found, and with errc::invalid on a malformed address.

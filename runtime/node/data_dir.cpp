@@ -26,9 +26,11 @@ result<data_dir> data_dir::hold(const std::filesystem::path& where) {
     std::string who = holder ? " by the process " + std::to_string(holder->pid) +
                                  (holder->url.empty() ? std::string() : " at " + holder->url)
                              : std::string();
-    return error{errc::conflict, "the data directory '" + path.string() + "' is in use" + who +
-                                   "\nhint: stop it with `troupe down --data-dir " + path.string() +
-                                   "`, or choose another one with --data-dir"};
+    return error{errc::conflict, "the data directory '" + path.string() + "' is in use" + who + "\nhint: " +
+                                   (holder && !holder->url.empty()
+                                      ? "stop it with `TROUPE_DATA_DIR=" + path.string() + " troupe down`"
+                                      : "stop that process") +
+                                   ", or choose another one with --data-dir"};
   }
   if (auto ok = client::write_lock(fd.get(), client::lock_of_this_process("")); !ok)
     return ok.error();

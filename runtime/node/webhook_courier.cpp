@@ -3,15 +3,11 @@
 #include "model/hex.hpp"
 #include "runtime/client/curl_library.hpp"
 
-#include <arpa/inet.h>
-#include <array>
-#include <charconv>
 #include <condition_variable>
 #include <curl/curl.h>
 #include <deque>
 #include <mutex>
 #include <netdb.h>
-#include <optional>
 #include <sodium.h>
 #include <sys/socket.h>
 #include <thread>
@@ -40,92 +36,7 @@ TROUPE_LAZY_CALL(curl_library, curl_multi_wakeup);
 TROUPE_LAZY_CALL(curl_library, curl_slist_append);
 TROUPE_LAZY_CALL(curl_library, curl_slist_free_all);
 
-/// An address as 16 bytes; an IPv4 address is ::ffff:a.b.c.d.
-using plain_address = std::array<unsigned char, 16>;
-
-std::optional<plain_address> parse_address(const std::string& text) {
-  plain_address out{};
-  if (inet_pton(AF_INET6, text.c_str(), out.data()) == 1)
-    return out;
-  out[10] = out[11] = 0xff;
-  if (inet_pton(AF_INET, text.c_str(), out.data() + 12) == 1)
-    return out;
-  return std::nullopt;
-}
-
-bool within(const plain_address& x, const plain_address& net, int bits) {
-  for (int i = 0; i < bits; ++i)
-    if (((x[static_cast<std::size_t>(i / 8)] ^ net[static_cast<std::size_t>(i / 8)]) >> (7 - i % 8)) & 1)
-      return false;
-  return true;
-}
-
-/// Whether `x` lies in a range such as "10.1.0.0/16", or is the one address.
-bool within(const plain_address& x, const std::string& range) {
-  const auto slash = range.find('/');
-  const auto net = parse_address(range.substr(0, slash));
-  if (!net)
-    return false;
-  const bool of_four = range.find(':') == range.npos;
-  int bits = of_four ? 32 : 128;
-  if (slash != range.npos) {
-    const auto* end = range.data() + range.size();
-    const auto [at, fault] = std::from_chars(range.data() + slash + 1, end, bits);
-    if (fault != std::errc{} || at != end || bits < 0 || bits > (of_four ? 32 : 128))
-      return false;
-  }
-  return within(x, *net, bits + (of_four ? 96 : 0));
-}
-
-/// The IPv4 address that an IPv6 address of NAT64 or 6to4 leads to.
-plain_address unwrapped(const plain_address& x) {
-  plain_address out{};
-  out[10] = out[11] = 0xff;
-  const auto take = [&](std::size_t from) {
-    std::copy_n(x.begin() + static_cast<std::ptrdiff_t>(from), 4, out.begin() + 12);
-  };
-  if (within(x, "64:ff9b::/96"))
-    take(12);
-  else if (within(x, "2002::/16"))
-    take(2);
-  else if (within(x, "::/96") && !within(x, "::/127"))
-    take(12);
-  else
-    return x;
-  return out;
-}
-
-bool within_any(const plain_address& x, std::initializer_list<const char*> ranges) {
-  for (const auto* range : ranges)
-    if (within(x, range))
-      return true;
-  return false;
-}
-
 } // namespace
-
-std::string webhook_targets::refuses(const std::string& host, const std::string& address) const {
-  auto parsed = parse_address(address);
-  if (!parsed)
-    return "'" + address + "' is not an address of the Internet protocol";
-  const auto x = unwrapped(*parsed);
-  if (within_any(x, {"169.254.0.0/16", "fe80::/10"}))
-    return address +
-           " is an address of the link, where hosts of clouds keep their secrets: no webhook goes there";
-  for (const auto& one : allow)
-    if (one == host || within(x, one))
-      return {};
-  const bool own = within_any(
-    x, {"127.0.0.0/8", "::1", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"});
-  if (own)
-    return local
-             ? std::string()
-             : address + " is an address of this network, and the master listens on others, too\nhint: list "
-                         "the receiver in cluster.webhooks.allow";
-  if (within_any(x, {"0.0.0.0/8", "::", "224.0.0.0/3", "ff00::/8"}))
-    return address + " is not an address of one host";
-  return {};
-}
 
 std::string webhook_signature(const std::string& key, const std::string& timestamp, const std::string& body) {
   unsigned char digest[crypto_auth_hmacsha256_BYTES];

@@ -4,6 +4,7 @@
 // other one.
 
 #include "actors/catalogue/deliveries.hpp"
+#include "actors/catalogue/webhook_targets.hpp"
 #include "actors/messages.hpp"
 
 #include <functional>
@@ -12,18 +13,6 @@
 #include <vector>
 
 namespace troupe::node {
-
-/// The addresses that may be dialled. They are checked after a name was resolved, on the very address that is
-/// dialled. 169.254.0.0/16 and fe80::/10, where clouds keep their secrets, are never allowed.
-struct webhook_targets {
-  bool local = false; ///< whether loopback and private addresses are allowed
-  /// Names of hosts, addresses and ranges (10.1.0.0/16) that may be dialled as well.
-  std::vector<std::string> allow;
-
-  /// `host`: the host in the webhook's address; `address`: the address to which it was resolved. Returns why
-  /// it is refused; empty: it is allowed.
-  std::string refuses(const std::string& host, const std::string& address) const;
-};
 
 class webhook_courier {
 public:

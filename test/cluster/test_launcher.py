@@ -273,12 +273,25 @@ def test_up_in_the_background_takes_a_drained_node_as_there(lab):
     wait_for(lambda: not lab.tree(), 30, what=lab.describe_tree)
 
 
+def test_down_by_address_leaves_the_data_directory_free(lab):
+    lab.write("nodes: [{name: a, slots: 1}]\n")
+    lab.env.update(TROUPE_USER="admin", TROUPE_PASSWORD="")
+    for _ in range(3):
+        lab.cli("up", "-d", str(lab.file), "--data-dir", str(lab.data))
+        held = dict(line.split(" ", 1) for line in (lab.data / "lock").read_text().splitlines() if " " in line)
+        lab.env["TROUPE_MASTER"] = held["url"]
+        lab.cli("down")
+        del lab.env["TROUPE_MASTER"]
+    wait_for(lambda: not lab.tree(), 30, what=lab.describe_tree)
+
+
 def test_a_second_up_and_a_taken_port_are_refused(lab):
     lab.write("nodes: [{name: a, slots: 1}]\n")
     lab.up_file()
     lab.wait_agents("a")
     done = lab.cli("up", str(lab.file), "--data-dir", str(lab.data), check=False)
     assert done.returncode == 8 and "is in use" in done.stderr and str(lab.process.pid) in done.stderr, done.stderr
+    assert f"`TROUPE_DATA_DIR={lab.data} troupe down`" in done.stderr, done.stderr
     port = lab.url().rsplit(":", 1)[1]
     done = lab.cli("up", str(lab.file), "--data-dir", str(lab.root / "other"), "--listen", f"127.0.0.1:{port}", check=False)
     assert done.returncode == 8 and port in done.stderr, (done.returncode, done.stderr)

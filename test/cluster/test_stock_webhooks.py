@@ -217,7 +217,11 @@ def hang(handler):
 
 def test_a_receiver_is_no_key_to_the_network_and_no_brake(cluster, admin, receiver, named):
     for url, text in [("http://169.254.169.254/latest", "is an address of the link"), ("http://[::ffff:169.254.169.254]/", "is an address of the link"),
-                      ("http://0.0.0.0:1/", "is not an address of one host"), ("http://nowhere.invalid/", "resolve"), ("http://127.0.0.1:1/", "connect")]:
+                      ("http://0.0.0.0:1/", "is not an address of one host")]:
+        with pytest.raises(errors.APIException, match=text) as caught:
+            add(admin, url, on_state("ERROR"))
+        assert caught.value.status_code == 400
+    for url, text in [("http://nowhere.invalid/", "resolve"), ("http://127.0.0.1:1/", "connect")]:
         webhook = add(admin, url, on_state("ERROR"))
         with pytest.raises(errors.APIException, match=text) as caught:
             b.post_TestWebhook(admin, id=webhook.id)

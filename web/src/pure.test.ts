@@ -351,6 +351,7 @@ test("the address keeps what is not its default", () => {
   expect(read("?sel=1,2,,3").list("sel")).toEqual(["1", "2", "3"]);
   expect(read("?smooth=2").number("smooth", 0, 0, 0.99)).toBe(0.99);
   expect(read("?logy=1").flag("logy")).toBe(true);
+  expect(read("?q=name~50%&x=%zz&y=%00").text("q")).toBe("name~50%");
 });
 
 describe("lists in the address", () => {

@@ -334,16 +334,59 @@ TEST(HouseRules, AWebhookGoesToAnAddressOfTheWebThatNamesNobody) {
   };
   for (const char* fine :
        {"http://a", "https://a:8080/b?c#d", "https://chat.example/hook/1@2/in", "http://[::1]/", "HTTP://a",
-        "https://[fe80::1]:80/x", "http://[::1]:90", "http://h:1/", "http://h:65535/"})
+        "https://[fd00::1]:80/x", "http://[::1]:90", "http://h:1/", "http://h:65535/"})
     EXPECT_EQ(make(fine), "webhook") << fine;
-  for (const char* bad : {"http://h:80:90/",   "http://h:0/",   "http://h:65536/",   "http://h:",
-                          "http://h:/",        "http://[::1]:", "http://::1/",       "ftp://a",
-                          "http://a:99999/",   "http://a:0",    "https://[::1]:x/y", "//a",
-                          "http://",           "http:///a",     "http://?a",         "http://u@a",
-                          "http://u:w@a/b",    "http://a\\@b/", "http://a b",        "http://a/\r\nX: y",
-                          "http://[::1",       "http://[::1]x", "http://[a]/",       "http://a]/",
-                          "http://[::1]:1:2/", "http://:80/",   "http:/a",           "httpx://a"})
+  for (const char* bad : {"http://h:80:90/",
+                          "http://h:0/",
+                          "http://h:65536/",
+                          "http://h:",
+                          "http://h:/",
+                          "http://[::1]:",
+                          "http://::1/",
+                          "ftp://a",
+                          "http://a:99999/",
+                          "http://a:0",
+                          "https://[::1]:x/y",
+                          "//a",
+                          "http://",
+                          "http:///a",
+                          "http://?a",
+                          "http://u@a",
+                          "http://u:w@a/b",
+                          "http://a\\@b/",
+                          "http://a b",
+                          "http://a/\r\nX: y",
+                          "http://[::1",
+                          "http://[::1]x",
+                          "http://[a]/",
+                          "http://a]/",
+                          "http://[::1]:1:2/",
+                          "http://:80/",
+                          "http:/a",
+                          "httpx://a",
+                          "http://169.254.169.254/latest",
+                          "https://[fe80::1]:80/x",
+                          "http://0xa9fea9fe/",
+                          "http://2852039166:80/",
+                          "http://[::ffff:169.254.169.254]/",
+                          "http://0.0.0.0:1/",
+                          "http://[::]/",
+                          "http://192.0.0.192"})
     EXPECT_EQ(make(bad), "invalid") << bad;
+  webhook_create x;
+  x.url = "http://a";
+  ASSERT_TRUE(h.run(webhook_change{{1}, "http://b"}).starts_with("webhook"));
+  EXPECT_TRUE(h.run(webhook_change{{1}, "http://169.254.169.254/"}).starts_with("invalid"));
+  x.specific = true;
+  for (const char* odd :
+       {R"({"type": "EXPERIMENT_STATE_CHANGE", "condition": {"state": "ERROR", "x": 1}})",
+        R"({"type": "CUSTOM", "condition": {"x": "y"}})", R"({"type": "CUSTOM", "condition": [1]})",
+        R"({"type": "TASK_LOG", "condition": {"regex": "a", "x": 1}})"}) {
+    x.triggers = value::array({json(odd)});
+    EXPECT_TRUE(h.run(x).starts_with("invalid")) << odd;
+  }
+  x.triggers = json(R"([{"type": "CUSTOM", "condition": {}}, {"type": "CUSTOM"}])");
+  EXPECT_TRUE(h.run(x).starts_with("webhook"));
   for (const char* named : {"http://u@a", "http://u:w@a/b", "http://u:p@127.0.0.1:80/"}) {
     webhook_create x;
     x.url = named;

@@ -330,6 +330,14 @@ TEST(Places, StorageAndAccountOfAWorkspaceAreWhole) {
   x.name = "a";
   x.checkpoint_storage = parse_json(R"({"type": "s3", "bucked": "b"})").value();
   EXPECT_NE(w.run(x).find("bucked"), std::string::npos);
+  for (const auto* no_place :
+       {R"({"type": "gcs", "bucket": ""})", R"({"type": "s3", "bucket": ""})",
+        R"({"type": "azure", "container": "", "connection_string": "c"})",
+        R"({"type": "shared_fs", "host_path": "/tmp/x\u0000y"})", R"({"type": "shared_fs", "host_path": ""})",
+        R"({"type": "directory", "container_path": "/a\u0000"})"}) {
+    x.checkpoint_storage = parse_json(no_place).value();
+    EXPECT_NE(w.run(x).find("expected a "), std::string::npos) << no_place;
+  }
   x.checkpoint_storage = parse_json(R"({"type": "directory", "container_path": "/tmp/c"})").value();
   x.runs_as = host_account{-1, 8, "u", "g"};
   EXPECT_EQ(w.run(x), "invalid: agentUserGroup: agentUid: -1 is the number of no account: 0 to 4294967293");

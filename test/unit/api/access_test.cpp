@@ -264,7 +264,7 @@ TEST(Access, TasksCommandsCarryTheCallersAllocation) {
      R"({"checkpoints":[{"uuid":"c1","resources":{"resources":{}}},{"uuid":"c1"}]})", "checkpoint.patch",
      R"({"checkpoints":[{"uuid":"c1","files":{}},{"uuid":"c1"}]})"},
     {"POST", "/api/v1/task/logs",
-     R"({"logs":[{"timestamp":"2025-03-19T12:34:56.5+00:00","task_id":"7.00000000-0000-4000-8000-00000000000c","log":"hi\n","level":"ERROR","stdtype":"stderr","rank_id":1},{"task_id":"1.x","log":"foreign"}]})",
+     R"({"logs":[{"timestamp":"2025-03-19T12:34:56.5+00:00","task_id":"7.00000000-0000-4000-8000-00000000000c","log":"hi\n","level":"ERROR","stdtype":"stderr","rank_id":1}]})",
      "task.log",
      R"({"allocation":"12.2","experiment":7,"lines":[{"at":1742387696500000,"rank":1,"stream":"stderr","level":"ERROR","agent":"","text":"hi"}]})"},
     {"POST", "/task-logs", // a level that the enum of the client does not know is left out
@@ -282,6 +282,30 @@ TEST(Access, TasksCommandsCarryTheCallersAllocation) {
     EXPECT_EQ(t.cluster.calls[0].who.user, "determined");
     EXPECT_EQ(t.cluster.calls[0].who.allocation, "12.2");
   }
+}
+
+TEST(Access, ALineForTheLogOfAnotherTaskRefusesTheRequestAsAWhole) {
+  table t;
+  const auto line = [](const char* task) { return value{{"task_id", task}, {"log", "x"}}; };
+  const char* own = "7.00000000-0000-4000-8000-00000000000c";
+  const struct {
+    const char* task;
+    unsigned status;
+  } cases[] = {
+    {"7.00000000-0000-4000-8000-00000000000d", 403},
+    {"7.00000000-0000-4000-8000-000000000063", 404},
+    {"1.x", 404},
+  };
+  for (const auto& [task, status] : cases)
+    for (const auto& lines : {value::array({line(task)}), value::array({line(own), line(task)})}) {
+      const auto bare = t.ask("POST", "/task-logs", t.task(), to_json(lines));
+      EXPECT_EQ(bare.status, status) << task;
+      EXPECT_NE(bare.body.find(task), std::string::npos) << bare.body;
+      EXPECT_EQ(t.ask("POST", "/api/v1/task/logs", t.task(), to_json(value{{"logs", lines}})).status, status)
+        << task;
+    }
+  EXPECT_TRUE(t.cluster.calls.empty());
+  EXPECT_EQ(t.ask("POST", "/task-logs", t.task(), to_json(value::array({line(own)}))).status, 200u);
 }
 
 TEST(Access, ACheckOfAConfigurationRefusesAMaskThatNoParentMayStandFor) {

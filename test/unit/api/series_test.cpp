@@ -581,6 +581,10 @@ TEST(Importance, OverTheRouteAndBelowEightTrials) {
   EXPECT_EQ(x["method"], "PED-ANOVA");
   EXPECT_EQ(x["trials"], 41);
   EXPECT_EQ(x["hparams"][0]["name"], "net.depth") << x.dump();
+  const auto own = t.reader->experiment_rows[7].metric;
+  EXPECT_EQ(asked(t, "/troupe/v1/experiments/7/importance?metric=" + own), x);
+  EXPECT_EQ(asked(t, "/troupe/v1/experiments/7/importance?metric=validation." + own), x)
+    << "the name of its column";
 }
 
 // ---- the story of a search
@@ -641,6 +645,17 @@ TEST(Story, RungsSayWhoEnteredWhoStoppedAndByWhat) {
   EXPECT_EQ(last["metric"], 0.75);
   EXPECT_EQ(last["needed"], 0.25);
   EXPECT_EQ(last["sequence"], 3);
+  search_stepped full = one;
+  full.metrics = {{"loss", 0.125}, {"epoch", 16}};
+  full.stopped = {{{1}, "", 1, 16, 0.125, std::numeric_limits<double>::quiet_NaN()}};
+  add(full);
+  x = search_story(e, r);
+  ASSERT_TRUE(x) << x.error().what;
+  const auto& top = (*x)["brackets"][0]["rungs"][1];
+  EXPECT_EQ(top["stopped"], 0);
+  EXPECT_EQ(top["trials"][0]["fate"], "finished");
+  EXPECT_EQ((*x)["decisions"].back()["what"], "finished") << "as the rungs say";
+  EXPECT_EQ((*x)["decisions"].back()["rung"], 1);
   search_stepped three;
   three.input = search_input::exited;
   three.trial = {2};

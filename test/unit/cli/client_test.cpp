@@ -228,6 +228,14 @@ void small_cluster(const received& r, connection& to) {
     return to.answer(
       200,
       R"({"id": 7, "state": "STATE_ERROR", "why": "trial 1 failed", "numTrials": 1, "bestTrial": null})");
+  if (is("/troupe/v1/experiments/7/explain"))
+    return to.answer(200, R"({"experiment": 7, "pool": "default", "state": "ERROR", "waiting": [],
+      "trials": {"running": 0, "waiting": 0, "paused": 0}, "reason": {"code": "ended", "text": "failed: every trial failed"}})");
+  if (is("/troupe/v1/trials/1/explain"))
+    return to.answer(200, R"({"trial": 1, "experiment": 7, "user": "ann", "state": "ENDED", "log": [1, 2],
+      "reason": {"code": "ended", "text": "failed after 1 restart: exit code 1"}})");
+  if (is("/troupe/v1/queue"))
+    return to.answer(200, R"({"waiting": []})");
   if (is("/troupe/v1/events")) {
     to.begin_stream("text/event-stream");
     to.send("id: 11\ndata: {\"type\": \"trial_ended\", \"entity\": \"trial/1\", \"state\": \"ERROR\", "
@@ -285,6 +293,14 @@ TEST(CommandLine, SpeaksToAClusterAndEndsWithItsOutcome) {
   EXPECT_EQ(waited.out, "experiment 7 ERROR\n");
   auto described = call(fake, {"e", "des", "last", "-o", "json"});
   EXPECT_EQ(value::parse(described.out)["bestTrialId"], 1) << described.err;
+  EXPECT_EQ(value::parse(described.out)["why"], "trial 1 failed");
+  EXPECT_THAT(call(fake, {"e", "describe", "7"}).out, HasSubstr("trial 1 failed"));
+  EXPECT_EQ(call(fake, {"explain", "experiment", "7"}).out,
+            "experiment 7 is ERROR in pool default: failed: every trial failed\n");
+  const auto explained = call(fake, {"explain", "trial", "1"});
+  EXPECT_EQ(explained.out, "trial 1 of experiment 7 (ann) is ENDED: failed after 1 restart: exit code 1\n"
+                           "  its last lines:\n    world\n    hello\n")
+    << "the fake gives its lines in one order: " << explained.err;
   EXPECT_EQ(call(fake, {"e", "ls", "-q"}).out, "7\n");
   EXPECT_EQ(value::parse(call(fake, {"status", "-o", "json"}).out)["slots"]["total"], 4);
   EXPECT_EQ(call(fake, {"trial", "logs", "1"}).out, "hello\nworld\n");

@@ -62,6 +62,24 @@ TEST_F(FindServer, TakesTheFlagThenTheEnvironmentThenTheLastUp) {
   EXPECT_EQ(found(), "invalid: TROUPE_MASTER 'http://:1': the host is missing");
 }
 
+TEST_F(FindServer, KnowsTheNodeOfThisHostByItsAddress) {
+  const auto pid_at = [&](const char* url) {
+    auto node = node_of_this_host(url, env());
+    return node ? node->pid : 0;
+  };
+  set["TROUPE_DATA_DIR"] = top / "data";
+  EXPECT_EQ(pid_at("http://127.0.0.1:1234"), 0);
+  lock(top / "data", lock_of_this_process("http://127.0.0.1:1234"));
+  set["TROUPE_MASTER"] = "http://127.0.0.1:1234";
+  EXPECT_EQ(pid_at("http://127.0.0.1:1234"), ::getpid());
+  EXPECT_EQ(pid_at("http://localhost:1234"), ::getpid());
+  EXPECT_EQ(pid_at("http://127.0.0.1:12345"), 0);
+  EXPECT_EQ(pid_at("http://head:1234"), 0);
+  lock(top / "last", lock_of_this_process("http://127.0.0.1:5"));
+  ASSERT_TRUE(remember_data_dir(top / "last", env()));
+  EXPECT_EQ(pid_at("http://127.0.0.1:5"), ::getpid());
+}
+
 TEST_F(FindServer, IgnoresWhatTheDeadLeft) {
   ASSERT_TRUE(remember_data_dir(top / "data", env()));
   pid_t child = ::fork();

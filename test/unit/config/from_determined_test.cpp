@@ -190,7 +190,7 @@ TEST(FromDetermined, WhatContradictsIsRefusedWithItsPlace) {
      "resource_pools[0].task_container_defaults.work_dir", 3},
     {"resource_pools:\n  - pool_name: b\n  - pool_name: a b\n", "resource_pools[1].pool_name", 3},
     {"port: 1\nnotebook_timeout: -1\n", "notebook_timeout", 2},
-    {"port: 1\ncheckpoint_storage: {type: s3, bucket: ''}\n", "checkpoint_storage", 2},
+    {"port: 1\ncheckpoint_storage: {type: s3, bucket: ''}\n", "checkpoint_storage.bucket", 2},
     {"checkpoint_storage:\n  type: shared_fs\n  host_path: relative\n", "checkpoint_storage.host_path", 3},
     {"checkpoint_storage:\n  type: directory\n  container_path: ./ck\n", "checkpoint_storage.container_path",
      3},
@@ -204,6 +204,11 @@ TEST(FromDetermined, WhatContradictsIsRefusedWithItsPlace) {
     EXPECT_EQ(got.faults.front().line, row.line) << row.text;
     EXPECT_FALSE(loaded(row.text).ok());
   }
+  for (const auto& [written, fits] :
+       {std::pair{"gpu-a100.40gb", "gpu-a100-40gb"}, {"a  b", "a-b"}, {"'.'", "pool"}})
+    EXPECT_EQ(
+      move_master("resource_pools:\n  - pool_name: " + std::string(written) + "\n", "m").faults.at(0).hint,
+      "call it " + std::string(fits));
   const auto empty = loaded("resource_pools:\n  - pool_name: a\n    kubernetes_namespace: ''\n");
   EXPECT_TRUE(empty.ok()) << empty.rendered();
 }

@@ -244,10 +244,20 @@ bool has_no_such_port(const value& x) {
          std::any_of(x.begin(), x.end(), has_no_such_port);
 }
 
+/// Troupe refuses a storage whose bucket, container or directory has no name, and Determined accepts it.
+bool names_no_place(const value& x) {
+  if (!x.is_structured())
+    return false;
+  for (const char* key : {"bucket", "container", "host_path", "container_path"})
+    if (x.is_object() && x.value(key, value()) == value(""))
+      return true;
+  return std::any_of(x.begin(), x.end(), names_no_place);
+}
+
 // The schema alone refuses what Determined means to accept: a missing searcher counts as a grid there, and
 // the schema does not know that `gpu` is the old name of `cuda`.
 bool is_known_exception(const std::string& name, const value& x, bool complete) {
-  if (has_no_such_port(x))
+  if (has_no_such_port(x) || names_no_place(x))
     return true;
   if (complete && x.dump().find("\"gpu\"") != std::string::npos)
     return true;

@@ -97,7 +97,7 @@ report webhook: UPDATE_EXPERIMENT
 view usage: VIEW_CLUSTER_USAGE
 view cluster message: VIEW_MASTER_CONFIG
 change cluster message: UPDATE_MASTER_CONFIG
-view master: VIEW_MASTER_LOGS
+view master: VIEW_MASTER_CONFIG
 change master: UPDATE_MASTER_CONFIG
 create workspace: CREATE_WORKSPACE
 view workspace: VIEW_WORKSPACE

@@ -32,6 +32,26 @@ TEST(WebhookTargets, AreNoKeyToTheNetwork) {
     {"a.org", "fd00:1::1", true, true},
     {"a.org", "64:ff9b::7f00:1", false, true}, // 127.0.0.1 behind NAT64
     {"a.org", "2002:a00:1::", false, true},    // 10.0.0.1 through 6to4
+    {"a.org", "2001:20::1", true, true},
+    {"a.org", "2001:4:112::1", true, true},
+    {"a.org", "192.0.1.1", true, true},
+    {"a.org", "198.17.0.1", true, true},
+    {"a.org", "198.20.0.1", true, true},
+    // The registries of special addresses name these as those of no host of the Internet.
+    {"a.org", "192.0.2.1", false, false},
+    {"a.org", "198.18.0.1", false, false},
+    {"a.org", "198.19.255.1", false, false},
+    {"a.org", "198.51.100.1", false, false},
+    {"a.org", "203.0.113.1", false, false},
+    {"a.org", "64:ff9b::c612:1", false, false}, // 198.18.0.1 behind NAT64
+    {"a.org", "100::1", false, false},
+    {"a.org", "2001::1", false, false},
+    {"a.org", "2001:2::1", false, false},
+    {"a.org", "2001:10::1", false, false},
+    {"a.org", "2001:db8::1", false, false},
+    {"a.org", "3fff::1", false, false},
+    {"a.org", "5f00::1", false, false},
+    {"chat.lab", "198.18.0.1", true, false},
     // Link-local addresses and addresses that are not those of one host are refused, whatever is allowed and
     // wherever the server listens.
     {"a.org", "169.254.169.254", false, false},
@@ -40,7 +60,14 @@ TEST(WebhookTargets, AreNoKeyToTheNetwork) {
     {"a.org", "64:ff9b::a9fe:a9fe", false, false},
     {"a.org", "::169.254.169.254", false, false},
     {"a.org", "fe80::1", false, false},
+    {"chat.lab", "fec0::1", false, false},
+    {"chat.lab", "192.0.0.192", false, false},
+    {"chat.lab", "64:ff9b:1::a00:1", false, false},
+    {"chat.lab", "::ffff:192.0.0.1", false, false},
     {"a.org", "0.0.0.0", false, false},
+    {"chat.lab", "0.1.2.3", false, false},
+    {"chat.lab", "240.0.0.1", false, false},
+    {"chat.lab", "ff02::1", false, false},
     {"a.org", "::", false, false},
     {"a.org", "224.0.0.1", false, false},
     {"a.org", "255.255.255.255", false, false},

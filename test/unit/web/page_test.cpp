@@ -93,7 +93,9 @@ class Assets : public testing::Test {
 
 TEST_F(Assets, EveryAddressBelowUiIsThePage) {
   site s;
-  for (const char* path : {"/ui", "/ui/", "/ui/experiments/7/trials", "/ui/no/such/page"}) {
+  for (const char* path : {"/ui", "/ui/", "/ui/experiments/7/trials", "/ui/no/such/page", "/ui?q=%",
+                           "/ui/experiments/3/trials?q=name~50%", "/ui/experiments?q=%00&x=%zz", "/ui/x%00",
+                           "/ui/%", "/ui/experiments/%/trials?q=%"}) {
     auto x = s.ask(path);
     EXPECT_EQ(x.status, 200u) << path;
     EXPECT_EQ(x.content_type, "text/html; charset=utf-8");
