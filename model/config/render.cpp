@@ -10,16 +10,17 @@ namespace {
 
 constexpr std::size_t widest = 120; ///< characters of a line that are shown
 
-std::string_view line_of(std::string_view text, int line) {
+std::string line_of(std::string_view text, int line) {
+  std::size_t begin = 0;
   for (int i = 1; i < line; ++i) {
-    auto end = text.find('\n');
+    const auto end = text.find('\n', begin);
     if (end == std::string_view::npos)
       return {};
-    text.remove_prefix(end + 1);
+    begin = end + 1;
   }
-  auto shown = text.substr(0, text.find('\n'));
+  auto shown = line_without_secrets(text, begin);
   if (shown.ends_with('\r'))
-    shown.remove_suffix(1);
+    shown.pop_back();
   return shown;
 }
 
@@ -34,8 +35,7 @@ std::string render(const diagnostic& fault, std::string_view text) {
   out += (out.empty() ? "" : " ") + std::string(fault.is_warning ? "warning: " : "") +
          (fault.path.empty() ? fault.message : fault.path + ": " + fault.message) + "\n";
   if (fault.line > 0) {
-    const auto safe = lines_without_secrets(text);
-    auto line = line_of(safe, fault.line);
+    const auto line = line_of(text, fault.line);
     auto column = static_cast<std::size_t>(std::max(fault.column, 1) - 1);
     auto skipped = column > widest - 20 ? column - widest / 2 : 0;
     std::string shown, caret;

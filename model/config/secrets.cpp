@@ -69,52 +69,58 @@ void mask_all(std::string& in, const std::string& what) {
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
-/// Blanks what follows the first secret key that is written on the line.
-void blank_line(std::string& line) {
+/// The end of the first secret key that is written on the line, as a key; npos: none is.
+std::size_t end_of_secret_key(std::string_view line) {
   for (std::size_t at = 0; at < line.size();) {
     auto end = at;
     while (end < line.size() && is_word(line[end]))
       ++end;
-    if (end > at && is_secret(std::string_view(line).substr(at, end - at))) {
-      const auto colon = line.find_first_not_of("\"' \t", end);
-      if (colon != line.npos && line[colon] == ':') {
-        line = line.substr(0, end) + ": " + secret_mask;
-        return;
-      }
-    }
+    const auto word = line.substr(at, end - at);
+    if (is_secret(word) || word == "secrets")
+      if (const auto colon = line.find_first_not_of("\"' \t", end); colon != line.npos && line[colon] == ':')
+        return end;
     at = std::max(end, at + 1);
   }
+  return line.npos;
 }
 
-/// Blanks the lines on which values of secret keys begin, where the key is on an earlier line. `all`: every
-/// value is a secret.
-void blank_values(const node& x, std::vector<std::string>& lines, bool all) {
-  const auto row = static_cast<std::size_t>(x.at.line) - 1;
-  if (all && x.items.empty() && x.entries.empty() && row < lines.size() &&
-      lines[row].find(secret_mask) == std::string::npos)
-    lines[row] = secret_mask;
-  for (const auto& item : x.items)
-    blank_values(item, lines, all);
-  for (const auto& e : x.entries)
-    blank_values(e.what, lines, all || is_secret(e.key) || e.key == "secrets");
+std::size_t indentation(std::string_view line) { return line.find_first_not_of(" \t-"); }
+
+/// Whether a line may go on the next one: its last bracket or quote is open, or its value is to come.
+bool goes_on(std::string_view line) {
+  const auto last = line.find_last_not_of(" \t\r");
+  return last != line.npos && std::string_view(",{[:|>\\").find(line[last]) != std::string_view::npos;
+}
+
+/// Whether the line that begins at `begin` lies below a secret key, or goes on with a line that has one.
+bool is_below_secret(std::string_view text, std::size_t begin, std::size_t indent) {
+  bool just_before = true;
+  while (begin > 0 && (indent > 0 || just_before)) {
+    const auto end = begin - 1;
+    const auto before = end == 0 ? std::string_view::npos : text.rfind('\n', end - 1);
+    begin = before == text.npos ? 0 : before + 1;
+    const auto line = text.substr(begin, end - begin);
+    const auto in = indentation(line);
+    if (in == line.npos)
+      continue;
+    just_before = just_before && goes_on(line); // a list in brackets may have many lines
+    if ((in < indent || just_before) && end_of_secret_key(line) != line.npos)
+      return true;
+    indent = std::min(indent, in);
+  }
+  return false;
 }
 
 } // namespace
 
-std::string lines_without_secrets(std::string_view text) {
-  std::vector<std::string> lines(1);
-  for (const char c : text)
-    if (c == '\n')
-      lines.emplace_back();
-    else
-      lines.back() += c;
-  for (auto& line : lines)
-    blank_line(line);
-  blank_values(read_document(text, "").root, lines, false);
-  std::string out;
-  for (const auto& line : lines)
-    out += line + "\n";
-  return out;
+std::string line_without_secrets(std::string_view text, std::size_t begin) {
+  const std::string_view line = text.substr(begin, text.find('\n', begin) - begin);
+  if (const auto end = end_of_secret_key(line); end != line.npos)
+    return std::string(line.substr(0, end)) + ": " + secret_mask;
+  const auto indent = indentation(line);
+  if (indent != line.npos && is_below_secret(text, begin, indent))
+    return secret_mask;
+  return std::string(line);
 }
 
 void each_secret_of_storage(value& storage, const std::function<void(value&)>& found) {

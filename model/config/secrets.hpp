@@ -23,9 +23,9 @@ value policies_without_secrets(value policies);
 /// Does the same for a submitted text. It keeps its form where each secret occurs in it literally; otherwise
 /// it is returned as JSON.
 std::string text_without_secrets(std::string_view text);
-/// Blanks in a text the values of secret keys (is_secret), each to the end of its line, because faults show
-/// lines. Also works for a text that cannot be read, where a secret stands on the line of its key.
-std::string lines_without_secrets(std::string_view text);
+/// The line of a text that begins at `begin`, for people: the value of a secret key (is_secret), or of a key
+/// in `secrets`, is blanked, also where it stands below its key. The text need not be readable.
+std::string line_without_secrets(std::string_view text, std::size_t begin);
 /// Takes the value of `from` in each place of `config` where the mask stands, because a shown configuration
 /// may be submitted again.
 void restore_secrets(value& config, const value& from);

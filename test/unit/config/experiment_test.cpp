@@ -168,6 +168,8 @@ TEST(LoadExperiment, ShowsNoSecretInTheLineOfAFault) {
     {"entrypoint: x\ncheckpoint_storage: {type: s3, bucket: b, secret_key: 'HIDDEN\n",
      nullptr}, // cannot be read
     {"entrypoint: x\ndata: {secrets: {a: HIDDEN, b: [HIDDEN]}}\nwhat: 1\n", nullptr},
+    {"entrypoint: x\ndata:\n  secrets:\n    - a: 1\n    - HIDDEN\nwhat: 1\n", nullptr},
+    {"entrypoint: x\ndata: {secrets: {a: HIDDEN,\nb: HIDDEN}}\nwhat: 1\n", nullptr},
     {"entrypoint: x\nauthor: shown\n", "author: shown"},
   };
   for (const auto& [text, shown] : cases) {
