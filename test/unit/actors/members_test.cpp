@@ -451,29 +451,30 @@ TEST(Members, MakeAPoolAndATwinAgainFiveTimesAMinute) {
 
 /// A run whose actor died too often: its slots are held where its processes may live.
 TEST(Members, EndTheProcessesOfARunWhoseOwnerIsGone) {
-  const allocation_id run{trial_id(7), 2}, other{trial_id(8), 1};
+  const auto of = [](std::uint64_t trial, std::uint32_t number) {
+    return allocation_id{trial_id{trial}, {number}};
+  };
+  const auto run = of(7, 2), other = of(8, 1);
   const auto configuration = with_pools({"default", "gpu"}, "gpu");
   auto machine = fresh(configuration);
-  machine = play(std::move(machine),
-                 {
-                   {asks("a", "id1"), 0s, "joined(a 2) | twin(a in gpu)"},
-                   {asks("b", "id2"), 0s, "joined(b 2) | twin(b in default)"},
-                   {run_let_go{run, {{"a", {0, 1}}}}, 1s, " | end(7.2 on a) release(7.2 in default)"},
-                   {run_let_go{other, {{"b", {0}}, {"gone", {0, 1}}}}, 2s,
-                    " | end(8.1 on b) release(8.1 in default on gone) release(8.1 in gpu)"},
-                   {run_let_go{{trial_id(9), 1}, {{"gone", {0}}}}, 2s,
-                    " | release(9.1 in default) release(9.1 in gpu)"},
-                   {run_let_go{{trial_id(10), 1}, {}}, 2s,
-                    " | release(10.1 in default) release(10.1 in gpu)"},
-                   {twin_died{"a", "a bug"}, 3s, " | twin(a in gpu again, ends 7.2 on 2)"},
-                   {twin_died{"b", "a bug"}, 3s, " | twin(b in default again, ends 8.1 on 1)"},
-                   {asks("a", "id1"), 4s, " | "},
-                   {run_let_go{{trial_id(11), 1}, {}}, 92s,
-                    " | release(11.1 in default) release(11.1 in gpu)"},
-                   {twin_died{"a", "a bug"}, 93s, " | twin(a in gpu again)"}, // no lease is so long
-                   {twin_died{"b", "a bug"}, 93s, " | twin(b in default again, ends 8.1 on 1)"},
-                 },
-                 configuration);
+  machine =
+    play(std::move(machine),
+         {
+           {asks("a", "id1"), 0s, "joined(a 2) | twin(a in gpu)"},
+           {asks("b", "id2"), 0s, "joined(b 2) | twin(b in default)"},
+           {run_let_go{run, {{"a", {0, 1}}}}, 1s, " | end(7.2 on a) release(7.2 in default)"},
+           {run_let_go{other, {{"b", {0}}, {"gone", {0, 1}}}}, 2s,
+            " | end(8.1 on b) release(8.1 in default on gone) release(8.1 in gpu)"},
+           {run_let_go{of(9, 1), {{"gone", {0}}}}, 2s, " | release(9.1 in default) release(9.1 in gpu)"},
+           {run_let_go{of(10, 1), {}}, 2s, " | release(10.1 in default) release(10.1 in gpu)"},
+           {twin_died{"a", "a bug"}, 3s, " | twin(a in gpu again, ends 7.2 on 2)"},
+           {twin_died{"b", "a bug"}, 3s, " | twin(b in default again, ends 8.1 on 1)"},
+           {asks("a", "id1"), 4s, " | "},
+           {run_let_go{of(11, 1), {}}, 92s, " | release(11.1 in default) release(11.1 in gpu)"},
+           {twin_died{"a", "a bug"}, 93s, " | twin(a in gpu again)"}, // no lease is so long
+           {twin_died{"b", "a bug"}, 93s, " | twin(b in default again, ends 8.1 on 1)"},
+         },
+         configuration);
 }
 
 TEST(Members, JudgeASandboxOnlyWhileItsAgentIsAway) {

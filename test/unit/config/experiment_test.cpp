@@ -181,8 +181,9 @@ TEST(LoadExperiment, ShowsNoSecretInTheLineOfAFault) {
         const auto said = render(fault, text);
         EXPECT_EQ(said.find("HIDDEN"), said.npos) << said;
       }
-    if (shown)
+    if (shown) {
       EXPECT_NE(render(got.faults.front(), text).find(shown), std::string::npos);
+    }
   }
 }
 
