@@ -580,9 +580,13 @@ bool pool::is_lacking(const std::vector<lack>& lacks) {
 }
 
 /// Whether the run may wait for the slots that are kept for it, although a limit may be full now: the runs
-/// that stop will make enough room below all its limits.
+/// that stop, and those that hold its reservation, will make enough room below all its limits.
 bool pool::claims(const pool_run& run) const {
-  return !run.kept.empty() && !run.reserved && lacks_of(run).empty();
+  if (run.kept.empty())
+    return false;
+  const auto lacks = lacks_of(run);
+  return std::all_of(lacks.begin(), lacks.end(),
+                     [&](const lack& x) { return run.reserved && x.slots <= released_for(run, x.key); });
 }
 
 /// The limit for which the run has to stand aside.

@@ -351,8 +351,8 @@ TEST(PoolExplain, TellsThatRoomBelowALimitIsKeptForAnother) {
   p.ask(3, 1, 42, [](run_terms& r) { r.rules.agents = {"b"}; }); // run 3 passes run 2
   p.wait(60s).tell(slots_released{run(3)});
   ASSERT_TRUE(p.why(2)["reservation"].is_object());
-  p.ask(4, 1, 42, [](run_terms& r) { r.rules.agents = {"b"}; });
-  EXPECT_EQ(p.code(4), "reserved") << "the quota has two slots left, both for the second";
+  p.ask(4, 2, 42, [](run_terms& r) { r.rules.agents = {"b"}; });
+  EXPECT_EQ(p.code(4), "reserved") << "of the two slots that the quota has left, the second needs one";
 }
 
 TEST(PoolExplain, SaysThatAnElasticPoolCannotGrowSoLarge) {

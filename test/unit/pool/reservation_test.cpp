@@ -288,13 +288,14 @@ TEST_P(ReservationBelowALimit, KeepsNoRoomThatItsHoldersWillRelease) {
   tell(agent_up{"c", 2});
   EXPECT_EQ(ask_on("c", 1, 2), "grant(1.1 c:0,1)");
   EXPECT_EQ(ask_on("c", 2, 2), "");
-  EXPECT_EQ(ask_of(3, 3, 1), "grant(3.1 a:0)");
+  EXPECT_EQ(ask_on("a", 3, 1), "grant(3.1 a:0)");
   now += 70s;
-  EXPECT_EQ(tell(time_passed{}), "reserve(2.1 c:0,1)");
-  leaves(3);
-  EXPECT_EQ(ask_of(4, 4, 2), "grant(4.1 a:0,1)") << "both fit below the limit when run 1.1 has ended";
-  EXPECT_EQ(ask_of(5, 5, 1), "") << "four slots are in use";
+  EXPECT_EQ(leaves(3), "reserve(2.1 c:0,1)");
+  EXPECT_EQ(ask_on("a", 4, 2), "grant(4.1 a:0,1)") << "both fit below the limit when run 1.1 has ended";
+  EXPECT_EQ(ask_on("a", 5, 1), "") << "four slots are in use";
+  EXPECT_TRUE(reservation(2).is_object());
   EXPECT_EQ(leaves(1), "grant(2.1 c:0,1)");
+  EXPECT_EQ(leaves(4), "grant(5.1 a:0)");
 }
 
 TEST_P(ReservationBelowALimit, KeepsTheRoomThatTheyDoNotRelease) {
@@ -302,11 +303,11 @@ TEST_P(ReservationBelowALimit, KeepsTheRoomThatTheyDoNotRelease) {
   tell(agent_up{"c", 2});
   EXPECT_EQ(ask_on("c", 1, 1), "grant(1.1 c:0)");
   EXPECT_EQ(ask_on("c", 2, 2), "");
-  EXPECT_EQ(ask_of(3, 3, 1), "grant(3.1 a:0)");
+  EXPECT_EQ(ask_on("a", 3, 1), "grant(3.1 a:0)");
   now += 70s;
   EXPECT_EQ(tell(time_passed{}), "reserve(2.1 c:0,1)");
-  EXPECT_EQ(ask_of(4, 4, 2), "") << "with the two reserved slots, five would be in use";
-  EXPECT_EQ(ask_of(5, 5, 1), "grant(5.1 a:1)");
+  EXPECT_EQ(ask_on("a", 4, 2), "") << "with the two reserved slots, five would be in use";
+  EXPECT_EQ(ask_on("a", 5, 1), "grant(5.1 a:1)");
   EXPECT_EQ(leaves(1), "grant(2.1 c:0,1)");
 }
 
