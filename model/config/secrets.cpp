@@ -76,7 +76,8 @@ std::size_t end_of_secret_key(std::string_view line) {
     while (end < line.size() && is_word(line[end]))
       ++end;
     const auto word = line.substr(at, end - at);
-    if (is_secret(word) || word == "secrets")
+    constexpr std::size_t shortest = 4; // the text may have a million other words
+    if (word.size() >= shortest && (is_secret(word) || word == "secrets"))
       if (const auto colon = line.find_first_not_of("\"' \t", end); colon != line.npos && line[colon] == ':')
         return end;
     at = std::max(end, at + 1);

@@ -1,5 +1,6 @@
 #include "model/config/experiment_config.hpp"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 
 namespace troupe::config {
@@ -181,9 +182,9 @@ TEST(LoadExperiment, ShowsNoSecretInTheLineOfAFault) {
         const auto said = render(fault, text);
         EXPECT_EQ(said.find("HIDDEN"), said.npos) << said;
       }
-    if (shown) {
-      EXPECT_NE(render(got.faults.front(), text).find(shown), std::string::npos);
-    }
+    EXPECT_TRUE(!shown || std::any_of(got.faults.begin(), got.faults.end(), [&](const auto& fault) {
+      return render(fault, text).find(shown) != std::string::npos;
+    }));
   }
 }
 
