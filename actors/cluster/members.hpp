@@ -2,8 +2,8 @@
 // The machine `members` knows the agents and their names, the pools, and the pool of each running experiment.
 // It decides who may take a name, which pool an agent is in and when the agent changes its pool, what the
 // orders of operators mean for agents, whether a sandbox whose agent is away goes on, whether the actor of a
-// pool, a twin or a provider that died is made again, and who ends the processes of a run whose owner is gone.
-// Pure; its shell is cluster_members_part.cpp.
+// pool, a twin or a provider that died is made again, and who ends the processes of a run whose owner is
+// gone. Pure; its shell is cluster_members_part.cpp.
 
 #include "actors/machine.hpp"
 #include "model/result.hpp"
@@ -92,10 +92,10 @@ struct run_let_go { ///< the actor that looked after the run is gone for good; i
   allocation_id run;
   std::vector<placement> on;
 };
-using members_event = std::variant<agent_asked, agent_went_away, agent_ordered, agent_removed, configured,
-                                   experiment_entered, experiment_gone, pool_died, twin_died,
-                                   experiment_placed, provisioner_died, provider_retired, agent_is_idle,
-                                   run_let_go>;
+using members_event =
+  std::variant<agent_asked, agent_went_away, agent_ordered, agent_removed, configured, experiment_entered,
+               experiment_gone, pool_died, twin_died, experiment_placed, provisioner_died, provider_retired,
+               agent_is_idle, run_let_go>;
 
 // Actions.
 struct make_pool {
