@@ -207,9 +207,9 @@ private:
                                             },
                                             live, [this](task_id id) { return tasks_->actor_of(id); }});
     trials_.emplace(self_, peers_, *machine_, cluster_trials::needs{live});
-    experiments_.emplace(self_, setup_, peers_, *machine_,
-                         cluster_experiments::needs{take_facts, tell, *members_, *tasks_, *unmanaged_,
-                                                    *webhooks_, *deletions_});
+    experiments_.emplace(
+      self_, setup_, peers_, *machine_,
+      cluster_experiments::needs{take_facts, tell, *members_, *tasks_, *unmanaged_, *webhooks_, *deletions_});
     creation_.emplace(self_, setup_, peers_, *machine_,
                       cluster_creation::needs{take_facts, *experiments_, *members_, *unmanaged_});
     records_.emplace(self_, setup_, *machine_,
