@@ -222,12 +222,7 @@ const titleOf = (name: string): string => name.charAt(0).toUpperCase() + name.sl
 /** Stands in place of a page whose code is on its way. */
 function Coming(props: { name: string }) {
   usePage(titleOf(props.name), "loading");
-  return (
-    <>
-      <h1 tabIndex={-1}>{titleOf(props.name)}</h1>
-      <p>Loading</p>
-    </>
-  );
+  return <h1 tabIndex={-1}>{titleOf(props.name)}</h1>;
 }
 
 /** Stands in place of a page whose code did not come. */

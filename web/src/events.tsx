@@ -50,7 +50,7 @@ const pauseAfterChange = 400; // ms
 const untold = 4000; // ms between two looks for facts that no topic reports
 
 /** `query` chooses the facts: "experiment=7", "entity=trial/12", "kind=audit". */
-export function EventGrid(props: { query: string; topics: readonly string[]; command: string; audit?: boolean }) {
+export function EventGrid(props: { query: string; topics: readonly string[]; command: string; audit?: boolean; onRead?: () => void }) {
   const rows = useSignal<readonly Fact[]>([]);
   const whole = useSignal(false); // whether all earlier facts were read
   const cut = useSignal(false); // whether older facts are left out
@@ -144,10 +144,14 @@ export function EventGrid(props: { query: string; topics: readonly string[]; com
       clearTimeout(due);
     };
   }, [props.query, turn.value, returns.value, rights.value]);
+  const known = whole.value || fault.value !== null;
+  useEffect(() => {
+    if (known) props.onRead?.();
+  }, [known]);
   if (fault.value !== null && rows.value.length === 0) return <Failed whole why={explain(fault.value)} again={() => ++turn.value} />;
   return (
     <>
-      {cut.value && (
+      {cut.value && rows.value.length > 0 && (
         <p class="hint">
           The newest {most} events; `{props.command}` has all of them.
         </p>

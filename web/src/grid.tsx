@@ -77,11 +77,13 @@ export function Grid<R>(props: GridProps<R>) {
   });
   const chosen = p.list("cols");
   const keys = useMemo(() => new Set(props.columns.map((c) => c.key)), [props.columns]);
+  const early = props.loading || props.rows.length === 0;
+  const waits = props.rows.length === 0 && (props.loading === true || props.empty === ""); // nothing is known yet
+  const gone = early ? [] : chosen.filter((key) => wholeKeys([key], keys).length === 0); // columns that do not exist
   const shown = useMemo(() => {
     const all = chosen.length > 0 ? wholeKeys(chosen, keys).map((k) => props.columns.find((c) => c.key === k)!) : props.columns.filter((c) => c.usual !== false);
     return all.length > 0 ? all : props.columns.slice(0, 1);
   }, [props.columns, keys, chosen.join("\n")]);
-  const early = props.loading || props.rows.length === 0;
   const parsed = useMemo(() => parse(filterText.value, keys, early), [filterText.value, keys, early]);
   const lastGood = useRef<Condition[]>([]);
   if (parsed.ok && !early) lastGood.current = parsed.conditions;
@@ -121,6 +123,7 @@ export function Grid<R>(props: GridProps<R>) {
     const ids = new Set(props.rows.map(props.id));
     return chosenRows.filter((id) => ids.has(id));
   }, [complete, props.rows, chosenRows.join("\n")]);
+  const deselected = selected === chosenRows ? [] : chosenRows.filter((id) => !selected.includes(id)); // rows that do not exist (any more)
   const picked = useMemo(() => new Set(selected), [selected.join(",")]);
   const toggle = (id: string) => {
     const now = params.peek().list("sel"); // keys may be pressed faster than frames are drawn
@@ -143,6 +146,11 @@ export function Grid<R>(props: GridProps<R>) {
   const before = useRef(rows);
   const left = useRef(false); // whether the list has left its top because a row had the focus
   const own = useRef(0); // the place to which this code has scrolled last
+  const inside = scroller.current?.contains(document.activeElement) ?? false;
+  useLayoutEffect(() => {
+    // The row with the focus may have left the rows in view, and with it the document: keys go on in the grid.
+    if (inside && (document.activeElement === null || document.activeElement === document.body)) scroller.current?.focus({ preventScroll: true });
+  });
   const above = scroller.current?.scrollTop === 0 && before.current !== rows ? cameAbove(rowInUse(scroller.current), before.current, rows, props.id) : 0;
   const from = Math.min(first.value + above, Math.max(0, count - drawn));
   useLayoutEffect(() => {
@@ -220,7 +228,12 @@ export function Grid<R>(props: GridProps<R>) {
       move: (by_: number) => {
         const all = state.current.rows;
         const at = all.findIndex((r) => props.id(r) === active.peek());
-        reveal(at < 0 ? 0 : Math.min(all.length - 1, Math.max(0, at + by_)), true);
+        const box = scroller.current;
+        const first = Math.ceil((box?.scrollTop ?? 0) / rowHeight);
+        const last = Math.max(first, Math.floor(((box?.scrollTop ?? 0) + (box?.clientHeight ?? 0)) / rowHeight) - 2);
+        const away = at >= 0 && document.activeElement === box && (at < first || at > last); // a key has scrolled away from the row
+        const to = away ? (by_ > 0 ? first : last) : at + by_;
+        reveal(at < 0 ? 0 : Math.min(all.length - 1, Math.max(0, to)), true);
       },
       open: () => {
         const row = present();
@@ -330,8 +343,18 @@ export function Grid<R>(props: GridProps<R>) {
           There is no column '<bdi>{clean(unsorted.replace(/^-/, ""))}</bdi>' to sort by.
         </p>
       )}
+      {gone.length > 0 && (
+        <p class="fault" role="alert">
+          There is no column <bdi>{clean(gone.join(", "))}</bdi>.
+        </p>
+      )}
+      {deselected.length > 0 && (
+        <p class="fault" role="alert">
+          Not there (any more), and so not selected: <bdi>{clean(deselected.join(", "))}</bdi>.
+        </p>
+      )}
       <div class="selection">
-        {rows.length === props.rows.length ? `${count}` : `${rows.length} of ${props.rows.length}`}
+        {waits ? "" : rows.length === props.rows.length ? `${count}` : `${rows.length} of ${props.rows.length}`}
         {selected.length > 0 && (
           <span>
             {" "}
@@ -409,7 +432,7 @@ export function Grid<R>(props: GridProps<R>) {
             })}
           </div>
         </div>
-        {rows.length === 0 && <div class="empty">{props.rows.length === 0 ? (props.empty ?? "Nothing here yet.") : "No row passes the filter."}</div>}
+        {rows.length === 0 && <div class="empty">{waits ? "Loading" : props.rows.length === 0 ? (props.empty ?? "Nothing here yet.") : "No row passes the filter."}</div>}
       </div>
     </section>
   );

@@ -215,9 +215,11 @@ export function Log(props: { trial: number }) {
         >
           Follow
         </button>
-        <span>
-          {ends.value.last} {ends.value.last === 1 ? "line" : "lines"}
-        </span>
+        {ready.value && (
+          <span>
+            {ends.value.last} {ends.value.last === 1 ? "line" : "lines"}
+          </span>
+        )}
         <CopyLink />
         <CopyCommand command={searched(`troupe trial logs ${props.trial}`, params.value)} />
       </div>

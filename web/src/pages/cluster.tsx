@@ -119,9 +119,11 @@ export default function Cluster() {
     <>
       <div class="titleline">
         <h1 tabIndex={-1}>Cluster</h1>
-        <span>
-          {used} of {total} slots used on {all.length} {all.length === 1 ? "agent" : "agents"}
-        </span>
+        {agents.value && (
+          <span>
+            {used} of {total} slots used on {all.length} {all.length === 1 ? "agent" : "agents"}
+          </span>
+        )}
       </div>
       {now.value.state === "error" && !agents.value && <Failed why={now.value.why} again={again} />}
       {agents.value && all.length === 0 && <Empty>No agent is registered. `troupe agent --master HOST:PORT` on a host offers its slots.</Empty>}

@@ -1,3 +1,4 @@
+import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { get } from "../api";
 import { usePage } from "../page";
@@ -45,9 +46,12 @@ const kinds: [string, string][] = [
 const isFacts = (kind: string): boolean => kind === "" || kind === "audit";
 
 export default function Events() {
-  usePage("Events", "ready");
   const kind = params.value.text("kind");
   const experiment = params.value.text("experiment");
+  const read = useSignal(""); // the list that was read
+  const asked = `${kind} ${experiment}`;
+  usePage("Events", read.value === asked ? "ready" : "loading");
+  const got = () => void (read.value = asked);
   return (
     <>
       <h1 tabIndex={-1}>Events</h1>
@@ -71,27 +75,31 @@ export default function Events() {
       </div>
       {isFacts(kind) ? (
         <EventGrid
-          key={`${kind} ${experiment}`}
+          key={asked}
+          onRead={got}
           query={[...(kind === "audit" ? ["kind=audit"] : []), ...(experiment ? [`experiment=${encodeURIComponent(experiment)}`] : [])].join("&")}
           topics={["experiments", "cluster"]}
           audit={kind === "audit"}
           command={kind === "audit" ? `troupe events --kind audit${experiment ? ` --experiment ${quoted(experiment)}` : ""}` : experiment ? `troupe experiment events ${quoted(experiment)}` : "troupe events"}
         />
       ) : (
-        <Desk kind={kind} key={kind} />
+        <Desk kind={kind} key={kind} onRead={got} />
       )}
     </>
   );
 }
 
 /** The events that the desk of the shell keeps, which are not facts of the journal. The desk has another word for orders. */
-function Desk(props: { kind: string }) {
+function Desk(props: { kind: string; onRead: () => void }) {
   const { now, again } = useRead(`desk ${props.kind}`, (signal) => get<ShellEvents>("/troupe/v1/shell/events", { kind: props.kind === "shell" ? "audit" : props.kind, max: 1000 }, signal));
   useEffect(() => {
     const due = setInterval(() => document.hidden || paused.peek() || again(), 5000);
     return () => clearInterval(due);
   }, []);
   const v = now.value;
+  useEffect(() => {
+    if (v.state !== "loading") props.onRead();
+  }, [v.state]);
   if (v.state === "error") return <Failed whole why={v.why} again={again} />;
   const rows = v.state === "ready" ? withIds(v.value.rows) : [];
   return <Grid name="Events" rows={rows} columns={columns} id={(r) => r.id} usualSort="-at" bare={["actor", "what", "user"]} command={`troupe events --kind ${props.kind}`} empty={v.state === "ready" ? <Empty>No event yet.</Empty> : ""} />;
