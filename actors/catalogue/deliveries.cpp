@@ -290,7 +290,7 @@ std::vector<cluster_fact> deliveries::told(const std::string& id, bool done, boo
   auto& one = at->second;
   one.open = false;
   --all_open_;
-  const bool again = !done && !final && one.tries < most_tries;
+  const bool again = !done && !final && !one.dropped && one.tries < most_tries;
   if (const auto to = receivers_.find(one.event.url); to != receivers_.end()) {
     to->second.in_trouble = !done && !final; // a receiver that refuses an event can be reached
     if (--to->second.open == 0 && to->second.ready.empty() && !again)
@@ -298,6 +298,10 @@ std::vector<cluster_fact> deliveries::told(const std::string& id, bool done, boo
   }
   if (again) {
     retries_.emplace(now + std::chrono::seconds(1) * (1 << (one.tries - 1)), id);
+    return {};
+  }
+  if (one.dropped) {
+    queue_.erase(at);
     return {};
   }
   auto last = std::move(one.event); // replay removes the entry
@@ -314,7 +318,15 @@ std::optional<time_point> deliveries::deadline() const {
   return retries_.empty() ? std::nullopt : std::optional{retries_.begin()->first};
 }
 
+void deliveries::drop(webhook_id deleted) {
+  for (auto& [id, one] : queue_)
+    one.dropped = one.dropped || one.event.webhook == deleted;
+  std::erase_if(queue_, [](const auto& x) { return x.second.dropped && !x.second.open; });
+}
+
 void deliveries::replay(const cluster_fact& fact) {
+  if (const auto* hook = std::get_if<webhook_changed>(&fact); hook && hook->deleted)
+    drop(hook->id);
   const auto* event = std::get_if<webhook_event>(&fact);
   if (!event)
     return;
@@ -334,7 +346,8 @@ void deliveries::replay(const cluster_fact& fact) {
 std::string deliveries::snapshot() const {
   std::map<std::string, std::string> waiting; // sorted, so that equal states give equal bytes
   for (const auto& [id, one] : queue_)
-    waiting.emplace(id, pack(one.event));
+    if (!one.dropped)
+      waiting.emplace(id, pack(one.event));
   return pack(std::tuple{waiting, std::set<std::string>(known_.begin(), known_.end())});
 }
 

@@ -68,6 +68,7 @@ public:
                                                const std::string& why, time_point now);
   std::optional<time_point> deadline() const; ///< when `due` can next give something
 
+  /// Takes facts of all kinds. The events of a webhook that is deleted are dropped.
   void replay(const cluster_fact& fact);
   std::string snapshot() const;
   value describe() const;
@@ -78,7 +79,9 @@ private:
     std::uint64_t order = 0; ///< number of the event among all events, in the order of arrival
     int tries = 0;
     bool open = false;
+    bool dropped = false; ///< on its way when its webhook was deleted, so that it is not tried again
   };
+  void drop(webhook_id deleted);
   struct receiver {
     std::deque<std::string> ready; ///< ids of events, the next one first
     std::size_t open = 0;

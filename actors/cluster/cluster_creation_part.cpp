@@ -182,8 +182,9 @@ void cluster_creation::record(experiment_created wanted, bool activate, value wa
   const auto done = [id = made.id.value, warnings = std::move(warnings)] {
     return answered({{"id", id}, {"warnings", warnings}});
   };
-  if (made.facts.empty()) { // a repeat of a key gets the same answer
-    to.deliver(done());
+  if (made.facts.empty()) { // a repeat of a key gets the same answer, once the first creation is durable
+    with_.take(
+      {}, [to, done](const caf::error& why) mutable { to.deliver(why ? refused(from_caf(why)) : done()); });
     return;
   }
   const auto submitted = std::get<experiment_created>(made.facts.front()).at;

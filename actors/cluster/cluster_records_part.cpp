@@ -119,6 +119,9 @@ caf::result<command_result> cluster_records::change_people(const std::string& us
   auto decided = decide(machine_.folk, machine_.rules, known, x, user, self_->now());
   if (!decided)
     return refused(decided.error());
+  if constexpr (std::is_same_v<Change, commands::webhook_remove>)
+    for (const auto& fact : decided->facts)
+      machine_.post.replay(fact);
   auto promise = self_->make_response_promise<command_result>();
   with_.take(std::move(decided->facts),
              [this, promise, answer = std::move(decided->answer)](const caf::error& why) mutable {

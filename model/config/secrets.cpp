@@ -67,19 +67,37 @@ void mask_all(std::string& in, const std::string& what) {
   }
 }
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-'; }
 
-/// The end of the first secret key that is written on the line, as a key; npos: none is.
+/// Whether the word names a secret, or looks as if it was to: `secretKey`, `AWS_SECRET_ACCESS_KEY`.
+bool looks_secret(std::string_view word) {
+  constexpr std::size_t shortest = 4; // a text may have a million other words
+  if (word.size() < shortest)
+    return false;
+  if (is_secret(word))
+    return true;
+  std::string plain;
+  for (const char c : word)
+    if (c != '_' && c != '-')
+      plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const char* part : {"secret", "password", "passwd", "token", "credential", "accesskey", "apikey",
+                           "privatekey", "connectionstring"})
+    if (plain.find(part) != plain.npos)
+      return true;
+  return false;
+}
+
+/// The end of the first word on the line that names a secret, where a value may follow; npos: none does. A
+/// key with escapes may be any word.
 std::size_t end_of_secret_key(std::string_view line) {
   for (std::size_t at = 0; at < line.size();) {
     auto end = at;
     while (end < line.size() && is_word(line[end]))
       ++end;
-    const auto word = line.substr(at, end - at);
-    constexpr std::size_t shortest = 4; // the text may have a million other words
-    if (word.size() >= shortest && (is_secret(word) || word == "secrets"))
-      if (const auto colon = line.find_first_not_of("\"' \t", end); colon != line.npos && line[colon] == ':')
-        return end;
+    if (line[at] == '\\')
+      return at;
+    if (looks_secret(line.substr(at, end - at)))
+      return end;
     at = std::max(end, at + 1);
   }
   return line.npos;
@@ -117,7 +135,7 @@ bool is_below_secret(std::string_view text, std::size_t begin, std::size_t inden
 std::string line_without_secrets(std::string_view text, std::size_t begin) {
   const std::string_view line = text.substr(begin, text.find('\n', begin) - begin);
   if (const auto end = end_of_secret_key(line); end != line.npos)
-    return std::string(line.substr(0, end)) + ": " + secret_mask;
+    return std::string(line.substr(0, end)) + (end < line.size() ? std::string(": ") + secret_mask : "");
   const auto indent = indentation(line);
   if (indent != line.npos && is_below_secret(text, begin, indent))
     return secret_mask;

@@ -1,6 +1,7 @@
 """Unmanaged experiments: processes outside of the cluster that report by the unmodified Core API v2 (`determined.experimental.core_v2`),
 also through `kill -9` of the master. And what nobody may do to the trials of others with these calls."""
 
+import concurrent.futures
 import json
 import os
 import subprocess
@@ -133,6 +134,15 @@ def test_a_failure_is_an_error_and_both_names_find_it_again(cluster, user):
     # Another trial of the same experiment decides the state of the experiment.
     ended(begin(cluster, steps=1, experiment="nightly", trial="second"))
     assert len(b.get_GetExperimentTrials(user, experimentId=shown.id).trials) == 2
+
+
+def test_processes_that_begin_at_once_find_one_experiment(cluster, user):
+    config = 'name: race\nsearcher: {name: custom, metric: loss}\nentrypoint: ""\n'
+    body = b.v1CreateExperimentRequest(config=config, unmanaged=True, projectId=1)
+    with concurrent.futures.ThreadPoolExecutor(8) as processes:
+        for turn in range(10):
+            puts = [processes.submit(b.put_PutExperiment, user, body=body, externalExperimentId=f"race {turn}") for _ in range(8)]
+            assert len({one.result().experiment.id for one in puts}) == 1
 
 
 def test_it_survives_the_master(cluster, user):

@@ -250,6 +250,31 @@ TEST(Deliveries, TriesAgainAndGivesUp) {
   EXPECT_EQ(p.note(p.queue.told(refused, false, true, "404", t0 + 9s)).at(0).step, deletion_step::failed);
 }
 
+TEST(Deliveries, EndWithTheirWebhook) {
+  const deliveries::webhooks all{{{1}, hook(1, on_end)}, {{2}, hook(2, on_end, "http://b.lab/x")}};
+  post p;
+  p.note(p.queue.ended(all, experiment_7(), t0));
+  auto other = experiment_7();
+  other.id = {8};
+  const auto open = p.queue.due(t0); // one of each webhook is on its way
+  ASSERT_EQ(open.size(), 2u);
+  p.note(p.queue.ended(all, other, t0)); // and one of each waits
+  auto gone = hook(1, on_end);
+  gone.deleted = true;
+  p.queue.replay(gone);
+  p.twin.replay(gone);
+  EXPECT_EQ(p.twin.snapshot(), p.queue.snapshot());
+  for (const auto& one : open)
+    EXPECT_TRUE(p.queue.told(one.id, false, false, "500", t0).empty());
+  std::multiset<std::string> later;
+  for (int s = 1; s < 10; ++s)
+    for (const auto& one : p.queue.due(t0 + std::chrono::seconds(s))) {
+      later.insert(one.url);
+      p.note(p.queue.told(one.id, true, false, "", t0 + std::chrono::seconds(s)));
+    }
+  EXPECT_EQ(later, (std::multiset<std::string>{"http://b.lab/x", "http://b.lab/x"}));
+}
+
 log_line line(std::string text, const char* agent = "a1", std::uint64_t trial = 12) {
   log_line out;
   out.allocation = {trial_id{trial}, {1}};

@@ -171,6 +171,11 @@ TEST(LoadExperiment, ShowsNoSecretInTheLineOfAFault) {
     {"entrypoint: x\ndata: {secrets: {a: HIDDEN, b: [HIDDEN]}}\nwhat: 1\n", nullptr},
     {"entrypoint: x\ndata:\n  secrets:\n    - a: 1\n    - HIDDEN\nwhat: 1\n", nullptr},
     {"entrypoint: x\ndata: {secrets: {a: HIDDEN,\nb: HIDDEN}}\nwhat: 1\n", nullptr},
+    {"entrypoint: x\ncheckpoint_storage: {type: s3, bucket: b, secretkey: HIDDEN}\n", nullptr},
+    {"entrypoint: x\ncheckpoint_storage:\n  type: s3\n  SECRET-KEY: HIDDEN\n", nullptr},
+    {R"({"entrypoint": "x", "checkpoint_storage": {"secret\u005fkey": ["HIDDEN"]}})", nullptr},
+    {"entrypoint: x\ncheckpoint_storage:\n  ? secret_key\n  : [HIDDEN]\n", nullptr},
+    {"entrypoint: x\nenvironment: {environment_variables: [\"AWS_SECRET_ACCESS_KEY=HIDDEN\", 5]}\n", nullptr},
     {"entrypoint: x\nauthor: shown\n", "author: shown"},
   };
   for (const auto& [text, shown] : cases) {
