@@ -693,6 +693,32 @@ def test_play_tells_where_it_stopped_and_not_each_place(site, page):
     page.fine()
 
 
+def test_keys_go_on_in_a_grid_when_their_row_has_left_the_view(site, page):
+    page.go("/events")
+    wait_for(lambda: int(page.page.get_attribute(EVENTS, "data-all") or 0) > 60, 40)
+    page.settle()
+    box = page.page.locator(".gridscroll")
+    top = lambda: box.evaluate("b => b.scrollTop")  # noqa: E731
+    end = box.evaluate("b => b.scrollHeight - b.clientHeight")
+    page.page.keyboard.press("j")
+    page.page.keyboard.press("j")
+    for key, at in [("End", end), ("Home", 0), ("End", end)]:
+        page.page.keyboard.press(key)
+        wait_for(lambda: abs(top() - at) < 2, 10)
+        assert box.evaluate("b => b.contains(document.activeElement)"), key
+    page.page.keyboard.press("j")
+    assert page.page.evaluate("document.activeElement.dataset.id")
+    assert top() > end / 2, "j goes on where one looks"
+    page.fine()
+
+
+def test_what_an_address_names_and_the_grid_lacks_is_said(site, page):
+    page.go(f"/experiments?sel={site.search},99999&cols=id,nosuch")
+    page.page.wait_for_selector(f'[role=row][data-id="{site.search}"][aria-selected=true]')
+    said = " ".join(page.page.locator("[role=alert]").all_inner_texts())
+    assert "nosuch" in said and "99999" in said and f"{site.search}," not in said
+
+
 def test_who_is_in_a_row_stays_there_while_newer_ones_come(site, page):
     page.go("/events")
     page.page.wait_for_selector(f'{EVENTS}:not([data-all="0"])')
