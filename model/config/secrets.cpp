@@ -137,7 +137,8 @@ std::string line_without_secrets(std::string_view text, std::size_t begin) {
   if (const auto end = end_of_secret_key(line); end != line.npos)
     return std::string(line.substr(0, end)) + (end < line.size() ? std::string(": ") + secret_mask : "");
   const auto indent = indentation(line);
-  if (indent != line.npos && is_below_secret(text, begin, indent))
+  // YAML may write a key behind `?` and its value behind `:` on lines of their own.
+  if (indent != line.npos && (line[indent] == ':' || is_below_secret(text, begin, indent)))
     return secret_mask;
   return std::string(line);
 }
