@@ -97,7 +97,9 @@ std::size_t end_of_secret_key(std::string_view line) {
     if (line[at] == '\\')
       return at;
     if (looks_secret(line.substr(at, end - at)))
-      return end;
+      if (const auto next = line.find_first_not_of("\"' \t\r", end);
+          next == line.npos || line[next] == ':' || line[next] == '=')
+        return end;
     at = std::max(end, at + 1);
   }
   return line.npos;

@@ -82,7 +82,7 @@ def test_pools_are_bound_by_the_cluster_file_and_by_the_api(cluster, tmp_path):
     said = cluster.cli("apply", "--yes", str(file))
     assert "pools.gpu.workspaces: there is no workspace 'vision' yet" in said.stdout + said.stderr, said
     refused = det(cluster, "cmd", "run", "--config", "resources.resource_pool=gpu", "true", check=False)
-    assert refused.returncode != 0 and "does not exist or is not available" in refused.stdout + refused.stderr, refused
+    assert refused.returncode != 0 and "there is no pool 'gpu' that workspace 'Uncategorized' may use" in refused.stdout + refused.stderr, refused
     route = "/api/v1/resource-pools/gpu/workspace-bindings"
     assert cluster.call(route)[1]["workspaceIds"] == []
     vision = cluster.call("/api/v1/workspaces", {"name": "vision"})[1]["workspace"]["id"]
