@@ -69,7 +69,10 @@ public:
       [this](const task_finished& x) { tasks_->finished(x.id); },
       [this](const sweep_finished& x) { take(machine_->ids.swept(x.id, self_->now()), {}); },
       [this](const lines_matched& x) { return webhooks_->take_matches(x); },
-      [this](const webhooks_told& x) { webhooks_->heard_of_deliveries(x); },
+      [this](const webhooks_told& x) {
+        webhooks_->heard_of_deliveries(x);
+        arm(deadline()); // a failed delivery is tried again
+      },
       [this](node_joined& x) {
         if (setup_.on_node)
           setup_.on_node(std::move(x));
