@@ -42,6 +42,13 @@ std::optional<int> slots(session& s) {
 }
 
 /// Refuses a malformed address before the node does anything. The port may not be left out.
+result<void> check_web_dir(const std::filesystem::path& dir) {
+  if (dir.empty() || std::filesystem::exists(dir / "index.html"))
+    return {};
+  return error{errc::invalid, "--web-dir '" + dir.string() +
+                                "' has no index.html\nhint: name the folder `dist` of a page that was built"};
+}
+
 result<void> check_listen(const std::string& flag, const std::string& text) {
   if (text.empty())
     return {};
@@ -124,7 +131,8 @@ int up(session& s, const arguments& given) {
   o.plain_http = given.has("--plain-http");
   o.web_dir = given.text("--web-dir");
   o.web_hosts = given.all("--web-host");
-  for (auto ok : {check_listen("--listen", o.listen), check_listen("--agent-listen", o.agent_listen)})
+  for (auto ok : {check_listen("--listen", o.listen), check_listen("--agent-listen", o.agent_listen),
+                  check_web_dir(o.web_dir)})
     if (!ok)
       return s.fail(ok.error());
   return call(s, "up", s.node.up, o);
@@ -147,7 +155,8 @@ int master(session& s, const arguments& given) {
   o.plain_http = given.has("--plain-http");
   o.web_dir = given.text("--web-dir");
   o.web_hosts = given.all("--web-host");
-  for (auto ok : {check_listen("--listen", o.listen), check_listen("--agent-listen", o.agent_listen)})
+  for (auto ok : {check_listen("--listen", o.listen), check_listen("--agent-listen", o.agent_listen),
+                  check_web_dir(o.web_dir)})
     if (!ok)
       return s.fail(ok.error());
   return call(s, "master", s.node.master, o);

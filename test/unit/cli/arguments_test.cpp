@@ -41,6 +41,9 @@ TEST(Arguments, AreUnderstoodOrRefusedWithTheNearestWord) {
      2,
      "error: --listen 'nowhere': expected HOST:PORT, the port from 0 to 65535\nhint: --listen "
      "127.0.0.1:8080\n"},
+    {{"up", "--web-dir", "/nosuch"},
+     2,
+     "error: --web-dir '/nosuch' has no index.html\nhint: name the folder `dist` of a page that was built\n"},
     {{"agent"}, 2, "error: an agent needs its master's address\nhint: troupe agent --master HOST:PORT\n"},
     {{"tls"}, 2, "error: 'tls' needs a command\nhint: troupe tls --help\n"},
     {{"run"}, 2, "error: 'run' needs CONFIG, or --resume\nhint: troupe run --help\n"},
