@@ -15,7 +15,7 @@ struct webhook_targets {
   std::vector<std::string> allow;
 
   /// `host`: the host in the webhook's address; `address`: the address to which it was resolved. Returns why
-  /// it is refused; empty: it is allowed.
+  /// `address` may not be dialled; empty: it may.
   std::string refuses(const std::string& host, const std::string& address) const;
 };
 

@@ -89,7 +89,7 @@ result<cluster_creation::placed_config> cluster_creation::accepted(const Submiss
   checked = accept(x.config);
   if (!checked)
     return checked.error();
-  below.pools.reset(); // what is accepted below is compared alone
+  below.pools.reset(); // from here on configurations are only compared, so any pool may stand in them
   auto& settings = checked->settings;
   if constexpr (requires { x.parent.value; })
     if (auto parent = x.parent ? peers_.reads->experiment(x.parent) : result<experiment_row>(error{});

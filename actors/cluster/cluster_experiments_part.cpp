@@ -181,10 +181,10 @@ caf::result<command_result> cluster_experiments::on(const std::string& user,
 
 /// A continuation that is decided and not durable yet.
 struct cluster_experiments::continuation_asked {
-  experiment_row row; ///< as it was when the continuation was decided
+  experiment_row row; ///< the experiment when its continuation was decided
   std::vector<trial_row> trials;
   experiment_continued wanted;
-  value overrides; ///< what is laid over the configuration
+  value overrides; ///< partial configuration that replaces values of the experiment's
 };
 
 caf::result<command_result> cluster_experiments::on(const std::string& user,
