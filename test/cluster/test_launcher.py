@@ -111,7 +111,7 @@ def test_check_resolves_ranges_and_names_places(lab):
 
 
 def test_check_connect_looks_at_this_host(lab):
-    taken = socket.create_server(("127.0.0.1", 0))
+    taken = socket.create_server(("127.0.0.1", free_port()))
     port = taken.getsockname()[1]
     path = lab.root / "bad.yaml"
     path.write_text(f"troupe: 1\ncluster: {{listen: '127.0.0.1:{port}', agent_listen: '127.0.0.1:{free_port()}', data_dir: {lab.data}}}\n"
