@@ -15,17 +15,23 @@ auto value_of(const Map& in, const Key& key) {
   return at == in.end() ? typename Map::mapped_type{} : at->second;
 }
 
-/// Whether roles, groups and places are the same after this fact of the cluster. If so, returns the
-/// experiment that the fact moved or deleted, or an empty id for other facts.
+/// Whether roles, groups and the places of workspaces, projects and models are the same after this fact of
+/// the cluster. If so, returns the experiment that the fact moved or deleted, or an empty id for other facts.
 std::optional<experiment_id> leaves_rights(const fact& x) {
-  if (const auto* moved = std::get_if<experiment_moved>(&x))
-    return moved->id;
-  if (const auto* gone = std::get_if<experiment_deleted>(&x))
-    return gone->id;
-  if (std::holds_alternative<experiment_created>(x) || std::holds_alternative<experiment_swept>(x) ||
-      std::holds_alternative<experiment_described>(x) || std::holds_alternative<webhook_event>(x))
-    return experiment_id{};
-  return std::nullopt;
+  return std::visit(
+    [](const auto& one) -> std::optional<experiment_id> {
+      using F = std::decay_t<decltype(one)>;
+      if constexpr (std::is_same_v<F, roles_changed> || std::is_same_v<F, group_changed> ||
+                    std::is_same_v<F, workspace_changed> || std::is_same_v<F, project_changed> ||
+                    std::is_same_v<F, model_changed> || std::is_same_v<F, model_version_changed>)
+        return std::nullopt;
+      else if constexpr (std::is_same_v<F, experiment_moved> || std::is_same_v<F, experiment_deleted> ||
+                         std::is_same_v<F, experiment_continued>)
+        return one.id;
+      else
+        return experiment_id{};
+    },
+    x);
 }
 
 /// The experiments whose curves a TensorBoard shows; none for other tasks.
