@@ -163,7 +163,7 @@ handler on_webhook(action what, Make make) {
   };
 }
 
-void patch(const call_ptr& c, const reply& back) {
+void patch(const call_ptr& c, const reply& back, const webhook_changed& at) {
   auto body = parse_object(c->body);
   if (!body)
     return back(failure(body.error()));
@@ -172,10 +172,7 @@ void patch(const call_ptr& c, const reply& back) {
   const auto url = f.text("url");
   if (f.bad())
     return back(failure(*f.bad()));
-  const auto change = [url](const call_ptr& c, const reply& back, const webhook_changed& at) {
-    command(c, back, commands::webhook_change{at.id, url});
-  };
-  on_webhook(action::change, change)(c, back);
+  command(c, back, commands::webhook_change{at.id, url});
 }
 void remove(const call_ptr& c, const reply& back, const webhook_changed& at) {
   command(c, back, commands::webhook_remove{at.id});
@@ -231,8 +228,8 @@ std::vector<route> webhook_routes() {
      "Receivers of events: those of all workspaces, and those of one's own."},
     asks_again({"POST", "/api/v1/webhooks", make, create, "v1Webhook", "v1PostWebhookResponse",
                 "Adds a receiver of events."}),
-    asks_again({"PATCH", "/api/v1/webhooks/{webhookId}", change, patch, "v1PatchWebhook", "Empty",
-                "Gives a receiver another address."}),
+    asks_again({"PATCH", "/api/v1/webhooks/{webhookId}", change, on_webhook(action::change, patch),
+                "v1PatchWebhook", "Empty", "Gives a receiver another address."}),
     asks_again({"DELETE", "/api/v1/webhooks/{webhookId}", end, on_webhook(action::remove, remove), "",
                 "Empty", "Deletes a receiver."}),
     asks_again({"POST", "/api/v1/webhooks/{webhookId}/test", change, on_webhook(action::change, test), "",

@@ -189,6 +189,10 @@ def test_bad_input_and_what_others_may(cluster, admin, receiver):
             act(other, for_all.id)
         with pytest.raises(errors.NotFoundException):
             act(admin, 12345)
+    for who, at, refusal in ((other, mine.id, errors.NotFoundException), (other, for_all.id, errors.ForbiddenException), (ann, mine.id, errors.APIException)):
+        with pytest.raises(refusal) as caught:
+            who.patch(f"/api/v1/webhooks/{at}", json={"url": [7]})
+        assert caught.type is refusal, "the right is looked at before the body"
     for one in (mine, for_all):
         b.delete_DeleteWebhook(admin, id=one.id)
     with pytest.raises(errors.NotFoundException):
