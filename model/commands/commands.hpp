@@ -51,7 +51,7 @@ struct experiment_create {
     repeat::by_key,
     "Creates an experiment; answered when it is durable, and paused where it was asked "
     "for. `invalid` carries the rendered diagnostics.",
-    "{id}"};
+    "{id, warnings}"};
 };
 
 struct experiment_validate {
