@@ -343,6 +343,18 @@ job_standings standings_in(const value& pools) {
   return out;
 }
 
+/// The scheduler of each pool by the pool's name.
+std::map<std::string, std::string> schedulers_in(const value& pools) {
+  std::map<std::string, std::string> out;
+  for (const auto& pool : pools)
+    out.emplace(pool.at("name"), pool.at("scheduler"));
+  return out;
+}
+
+std::string scheduler_type(const std::string& scheduler) {
+  return scheduler == "fair" ? "fair_share" : scheduler;
+}
+
 value port_shapes(const std::vector<task_service>& services) {
   value out = value::array();
   for (const auto& one : services)
@@ -380,7 +392,7 @@ value summary(const task_row& task, const run_row& run, const job_standing& job,
           {"resourcePool", run.pool.empty() ? job.pool : run.pool},
           {"slotsNeeded", run.on.empty() ? wanted : slots},
           {"priority", job.priority},
-          {"schedulerType", job.scheduler == "fair" ? "fair_share" : job.scheduler},
+          {"schedulerType", scheduler_type(job.scheduler)},
           {"resources", std::move(resources)},
           {"proxyPorts", std::move(ports)}};
 }
@@ -397,7 +409,9 @@ int slots_wanted(const experiment_row& of) {
 /// The allocations that run or wait now.
 void tasks(const call_ptr& c, const reply& back) {
   command(c, back, commands::job_list{}, [c](value got) -> result<value> {
-    const auto jobs = standings_in(got.value("pools", value::array())); // includes tasks that are not trials
+    const auto pools = got.value("pools", value::array());
+    const auto jobs = standings_in(pools); // includes tasks that are not trials
+    const auto schedulers = schedulers_in(pools);
     const auto& storage = *c->parts->storage;
     auto open = storage.open_tasks();
     if (!open)
@@ -425,6 +439,10 @@ void tasks(const call_ptr& c, const reply& back) {
       } else if (auto other = storage.other_task(task.id)) {
         add_other_summary(shape, *other);
       }
+      // The master itself runs some collections of checkpoints, which hold nothing in their pool.
+      if (const auto pool = schedulers.find(shape["resourcePool"]);
+          known == jobs.end() && pool != schedulers.end())
+        shape["schedulerType"] = scheduler_type(pool->second);
       all[allocation_name(task.experiment, {task.id, runs->back().run})] = std::move(shape);
     }
     return value{{"allocationIdToSummary", std::move(all)}};

@@ -180,7 +180,7 @@ def test_the_deletion_of_an_experiment_is_a_task_with_a_log(cluster):
     assert len(counts) == 10 and collection(b, admin, id) is None
     b.delete_DeleteExperiment(admin, experimentId=id)
     running = wait_for(lambda: collection(b, admin, id), 60, 0.01)
-    assert running.slotsNeeded == 0 and running.resources == []
+    assert running.slotsNeeded == 0 and running.resources == [] and running.schedulerType == "priority"
     assert b.get_GetActiveTasksCount(admin).to_json() == {"commands": 0, "notebooks": 0, "shells": 0, "tensorboards": 0}
     task = ended(b, admin, running.taskId)
     assert task.taskType == b.v1TaskType.CHECKPOINT_GC and task.taskId == running.taskId

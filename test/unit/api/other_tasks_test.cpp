@@ -89,6 +89,9 @@ struct with_a_collection : table {
 
 TEST(Collections, AreInTheListOfTasksWhileTheyRun) {
   with_a_collection t(false);
+  t.cluster.answers["job.list"] = [](const auto&) {
+    return value{{"pools", {{{"name", "default"}, {"scheduler", "fair"}, {"jobs", value::array()}}}}};
+  };
   const auto name = to_string(t.gc);
   const auto all = t.get("/api/v1/tasks")["allocationIdToSummary"];
   ASSERT_TRUE(all.contains(name + ".1")) << to_json(all);
@@ -97,6 +100,7 @@ TEST(Collections, AreInTheListOfTasksWhileTheyRun) {
   EXPECT_EQ(one["taskId"], name);
   EXPECT_EQ(one["slotsNeeded"], 0);
   EXPECT_EQ(one["resourcePool"], "default");
+  EXPECT_EQ(one["schedulerType"], "fair_share");
   EXPECT_EQ(one["resources"], value::array());
   const auto task = t.get("/api/v1/tasks/" + name)["task"];
   EXPECT_EQ(task["taskType"], "TASK_TYPE_CHECKPOINT_GC");
