@@ -620,17 +620,17 @@ result<void> each_experiment(const call& c, F each) {
   return {};
 }
 
-/// Adds the paths of a map's values, with dots between keys, and each value's kind. A section with a `type`
-/// counts as one value.
-void add_paths(const value& x, const std::string& before, std::map<std::string, std::set<std::string>>& to,
-               int depth = 0) {
+/// Adds the paths of a map's values, with dots between keys, and each value's kind; null has no kind. A
+/// section with a `type` counts as one value. `times`: whether a text that reads as a time is a date.
+void add_paths(const value& x, const std::string& before, bool times,
+               std::map<std::string, std::set<std::string>>& to, int depth = 0) {
   if (!x.is_object() || depth > 10)
     return;
   for (const auto& [key, one] : x.items()) {
     const auto path = before.empty() ? key : before + "." + key;
     const bool section = one.is_object() && one.contains("type") && one["type"].is_string();
     if (one.is_object() && !section) {
-      add_paths(one, path, to, depth + 1);
+      add_paths(one, path, times, to, depth + 1);
       continue;
     }
     const auto type = section ? one["type"].get<std::string>() : std::string();
@@ -639,7 +639,10 @@ void add_paths(const value& x, const std::string& before, std::map<std::string, 
     const bool number = section && type != "const" ? std::all_of(choices.begin(), choices.end(),
                                                                  [](const value& v) { return v.is_number(); })
                                                    : leaf.is_number();
-    to[path].insert(number ? "NUMBER" : leaf.is_array() ? "ARRAY" : "TEXT");
+    const bool date = times && leaf.is_string() && reads_as_time(leaf.get<std::string>());
+    auto& kinds = to[path];
+    if (number || !leaf.is_null())
+      kinds.insert(number ? "NUMBER" : date ? "DATE" : leaf.is_array() ? "ARRAY" : "TEXT");
   }
 }
 
@@ -656,14 +659,14 @@ result<value> columns(const call& c) {
   std::map<std::string, std::set<std::string>> hparams, metadata, metrics;
   auto done = each_experiment(c, [&](const experiment_row& row) -> result<void> {
     if (!runs && row.config->is_object())
-      add_paths(row.config->value("hyperparameters", value()), "", hparams);
+      add_paths(row.config->value("hyperparameters", value()), "", false, hparams);
     auto trials = c.parts->storage->trials(row.id);
     if (!trials)
       return trials.error();
     for (const auto& trial : *trials) {
       if (runs) {
-        add_paths(trial.hparams, "", hparams);
-        add_paths(trial.metadata, "", metadata);
+        add_paths(trial.hparams, "", false, hparams);
+        add_paths(trial.metadata, "", true, metadata);
       }
       auto known = c.parts->columns->summaries(trial, *c.parts->storage);
       if (!known)
@@ -680,7 +683,7 @@ result<value> columns(const call& c) {
   for (const auto& one : runs ? run_columns : experiment_columns)
     list.push_back(column_shape(one.name, runs ? "RUN" : "EXPERIMENT", one.type, one.title));
   const auto type_of = [](const std::set<std::string>& seen) {
-    return seen.size() == 1 ? *seen.begin() : std::string("UNSPECIFIED");
+    return seen.empty() ? std::string("TEXT") : seen.size() == 1 ? *seen.begin() : std::string("UNSPECIFIED");
   };
   for (const auto& [name, seen] : metrics) {
     const char* location = name.starts_with("training.")     ? "TRAINING"

@@ -91,7 +91,7 @@ std::optional<double> read_number(const value& x) {
   return fault == std::errc{} && end == text->data() + text->size() ? std::optional{number} : std::nullopt;
 }
 
-/// Reads true or false, also from a text, because such columns are announced as texts.
+/// Reads true or false, also from a text, because columns of booleans are announced as texts.
 std::optional<bool> read_flag(const value& x) {
   if (x.is_boolean())
     return x.get<bool>();
@@ -117,8 +117,10 @@ std::optional<int> compared(const value& a, const value& b, const column_name& o
   const auto x = numbers ? read_number(a) : std::nullopt, y = numbers ? read_number(b) : std::nullopt;
   if (x && y)
     return *x < *y ? -1 : *x > *y ? 1 : *x == *y ? std::optional{0} : std::nullopt; // nullopt for NaN
-  if (a.is_boolean() && b.is_boolean())
-    return static_cast<int>(a.get<bool>()) - static_cast<int>(b.get<bool>());
+  if (a.is_boolean() || b.is_boolean()) {
+    const auto left = read_flag(a), right = read_flag(b);
+    return left && right ? std::optional{int(*left) - int(*right)} : std::nullopt;
+  }
   if (!a.is_string() || !b.is_string())
     return std::nullopt;
   const auto left = a.get<std::string>(), right = b.get<std::string>();
@@ -334,6 +336,8 @@ result<bool> search_filter::holds(const node& x, const row_values& of) {
 result<bool> search_filter::takes(const row_values& of) const {
   return root_ ? holds(*root_, of) : result<bool>(true);
 }
+
+bool reads_as_time(const std::string& text) { return read_time(text).has_value(); }
 
 result<std::vector<sort_key>> read_sort(const std::string& text, const std::vector<known_column>& known) {
   std::vector<sort_key> out;

@@ -59,6 +59,10 @@ private:
   bool show_archived_ = true;
 };
 
+/// Whether the text is compared as a time in a column that may hold times, as metadata may: RFC 3339, or a
+/// day or a month alone.
+bool reads_as_time(const std::string& text);
+
 struct sort_key {
   column_name column;
   bool down = false;

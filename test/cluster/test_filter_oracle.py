@@ -242,6 +242,10 @@ def number(x):
         return None
 
 
+def flag(x):
+    return x if isinstance(x, bool) else {"true": True, "false": False}.get(fold(x))
+
+
 def compare(a, b, timed=False, states=False):
     """Returns a number below, equal to or above 0, or None where the values cannot be compared. `timed` is for a column that may hold
     times, and `states` for the column of states."""
@@ -249,7 +253,8 @@ def compare(a, b, timed=False, states=False):
         x, y = number(a), number(b)
         return None if x is None or y is None else (x > y) - (x < y)
     if isinstance(a, bool) or isinstance(b, bool):
-        return a - b if isinstance(a, bool) and isinstance(b, bool) else None
+        x, y = flag(a), flag(b)
+        return None if x is None or y is None else x - y
     x, y = (moment(a), moment(b)) if timed else (None, None)
     if not (x and y):
         x, y = ((one.removeprefix("STATE_") if states else one).encode() for one in (a, b))
@@ -379,7 +384,7 @@ def random_field(chance, rows, runs):
         column = chance.choice(METADATA)
         location, type_ = "LOCATION_TYPE_RUN_METADATA", ROW_TEXT
         op = chance.choice(["=", "!=", "<", "<=", ">", ">=", "contains", "notContains", "isEmpty", "notEmpty"])
-        value = chance.choice([taken["metadata"](column), chance.choice(WORDS), chance.choice(NUMBERS), "2026-01-01", True])
+        value = chance.choice([taken["metadata"](column), chance.choice(WORDS), chance.choice(NUMBERS), "2026-01-01", True, "true"])
         column = chance.choice(["metadata.", ""]) + column
     else:
         column = chance.choice(HYPERPARAMETERS)

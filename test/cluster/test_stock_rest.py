@@ -475,6 +475,15 @@ def test_experiments_and_runs_are_found_by_filters(cluster, user, ended, search)
             {"kind": "field", "columnName": f"metadata.{column}", "operator": "=", "value": asked, "location": "LOCATION_TYPE_RUN_METADATA",
              "type": "COLUMN_TYPE_NUMBER" if asked != "blue" else "COLUMN_TYPE_TEXT"})))
         assert [r.id for r in found.runs] == [run], column
+    b.post_PostRunMetadata(user, runId=run, body=b.v1PostRunMetadataRequest(runId=run, metadata={"flag": True, "day": "2026-02-03"}))
+    kinds = {c.column: c.type for c in b.get_GetProjectColumns(user, id=1, tableType=b.v1TableType.RUN).columns}
+    assert (kinds["metadata.flag"], kinds["metadata.day"]) == (b.v1ColumnType.TEXT, b.v1ColumnType.DATE)
+    for column, operator, asked, taken in (("flag", "=", "true", True), ("flag", "=", True, True), ("flag", "!=", "true", False),
+                                           ("day", ">", "2026-01-31T23:30:00-01:00", True), ("day", "<", "2026-02", False)):
+        found = b.post_SearchRuns(user, body=b.v1SearchRunsRequest(filter=text(condition("id", "=", run, "LOCATION_TYPE_RUN"), {
+            "kind": "field", "columnName": f"metadata.{column}", "operator": operator, "value": asked, "location": "LOCATION_TYPE_RUN_METADATA",
+            "type": kinds[f"metadata.{column}"].value})))
+        assert [r.id for r in found.runs] == [run] * taken, (column, operator, asked)
     answer = b.post_PauseRuns(user, body=b.v1PauseRunsRequest(runIds=[run, 9999], projectId=1))
     said = {one.id: one.error for one in answer.results}
     assert "part of multi-trial" in said[run] and "not found in project" in said[9999], said

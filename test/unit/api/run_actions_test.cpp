@@ -183,5 +183,25 @@ TEST(RunActions, SayWhatTheClusterSays) {
   EXPECT_EQ(t.said("pause", {{"runIds", {13}}, {"projectId", 1}}), "13 Run is archived.");
 }
 
+TEST(Runs, TheirMetadataIsColumnsOfTheKindOfItsValues) {
+  runs_table t;
+  t.reader->trial_rows[12].metadata = {{"when", "2026-01-02"}, {"flag", true}, {"note", "soon"},
+                                       {"mixed", "2026-01"},   {"steps", 7},   {"tags", {"a"}},
+                                       {"none", nullptr}};
+  t.reader->trial_rows[13].metadata = {
+    {"when", "2026-01-02T03:04:05.5+01:00"}, {"flag", false}, {"mixed", "later"}, {"none", nullptr}};
+  t.reader->trial_rows[14].metadata = {{"when", nullptr}};
+  const auto got = t.ask("GET", "/api/v1/projects/1/columns?tableType=TABLE_TYPE_RUN", t.user());
+  ASSERT_EQ(got.status, 200u) << got.body;
+  std::string kinds;
+  const auto answer = *parse_json(got.body);
+  for (const auto& one : answer.at("columns"))
+    if (one["location"] == "LOCATION_TYPE_RUN_METADATA")
+      kinds +=
+        one["column"].get<std::string>().substr(9) + " " + one["type"].get<std::string>().substr(12) + "; ";
+  EXPECT_EQ(kinds,
+            "flag TEXT; mixed UNSPECIFIED; none TEXT; note TEXT; steps NUMBER; tags ARRAY; when DATE; ");
+}
+
 } // namespace
 } // namespace troupe::api

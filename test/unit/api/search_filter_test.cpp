@@ -139,6 +139,24 @@ TEST(SearchFilter, ReadsTextsOfTrueAndFalseWhereAColumnHoldsThem) {
       << bad;
 }
 
+TEST(SearchFilter, ComparesABooleanOfMetadataWithTheTextThatAClientSends) {
+  const auto takes = [](const char* op, const char* wanted, const value& has) {
+    auto read = search_filter::read(
+      filter_of(condition("metadata.flag", op, wanted, "LOCATION_TYPE_RUN_METADATA")), known);
+    return read && *read->takes([&](const column_name&) -> result<value> { return has; });
+  };
+  for (const char* wanted : {"true", "\"true\"", "\"True\""}) {
+    EXPECT_TRUE(takes("=", wanted, true)) << wanted;
+    EXPECT_FALSE(takes("=", wanted, false)) << wanted;
+    EXPECT_FALSE(takes("!=", wanted, true)) << wanted;
+    EXPECT_TRUE(takes("!=", wanted, false)) << wanted;
+    EXPECT_FALSE(takes("=", wanted, "no")) << wanted;
+    EXPECT_FALSE(takes("=", wanted, 1)) << wanted;
+    EXPECT_FALSE(takes("=", wanted, nullptr)) << wanted;
+  }
+  EXPECT_FALSE(takes("=", "\"yes\"", true));
+}
+
 TEST(SearchFilter, ReadsTimesAndStatesWhereAColumnHoldsThem) {
   const auto takes = [](const std::string& one, const char* has) {
     auto read = search_filter::read(filter_of(one), known);
@@ -148,6 +166,9 @@ TEST(SearchFilter, ReadsTimesAndStatesWhereAColumnHoldsThem) {
   EXPECT_TRUE(takes(condition("startTime", "=", "\"2026-02-01\""), "2026-02"));
   EXPECT_TRUE(
     takes(condition("metadata.day", "=", "\"2026-02-01\"", "LOCATION_TYPE_RUN_METADATA"), "2026-02"));
+  EXPECT_TRUE(
+    takes(condition("metadata.day", ">", "\"2026-01-31T23:30:00-01:00\"", "LOCATION_TYPE_RUN_METADATA"),
+          "2026-02-02"));
   EXPECT_FALSE(takes(condition("hp.day", "=", "\"2026-02-01\"", "LOCATION_TYPE_HYPERPARAMETERS"), "2026-02"));
   EXPECT_FALSE(takes(condition("name", "=", "\"zeta\""), "STATE_zeta"));
   EXPECT_TRUE(takes(condition("state", "=", "\"STATE_ACTIVE\""), "ACTIVE"));
