@@ -6,6 +6,9 @@
 
 #include <caf/all.hpp>
 
+#include <algorithm>
+#include <map>
+
 namespace troupe {
 namespace {
 
@@ -55,23 +58,31 @@ public:
       },
       [this](append_log& x) -> caf::result<committed> {
         auto found = peers_.lines ? peers_.lines->look(x.lines) : std::vector<line_matched>();
-        if (found.empty())
-          return take<committed>(stored(x), committed{});
+        if (found.empty()) {
+          const auto held = held_.find(x.task);
+          if (held == held_.end() || !is_of_platform(x))
+            return take<committed>(stored(x), committed{});
+          auto promise = self_->make_response_promise<committed>();
+          held->second.of_platform.emplace_back(promise, std::move(x));
+          return promise;
+        }
         // The effects of lines become durable before the lines do: if the master ends in between, whoever
         // sends the lines again makes the journal look for the same patterns again.
         auto promise = self_->make_response_promise<committed>();
         auto lines = std::make_shared<append_log>(std::move(x));
+        ++held_[lines->task].batches;
         self_->request(peers_.cluster(), journal_timeout, lines_matched{found})
           .then(
-            [this, promise, lines, found](const committed&) mutable {
+            [this, promise, lines, found](const committed&) {
               peers_.lines->told(found);
-              const auto fine = stored(*lines);
-              if (fine)
-                return wait(promise, committed{});
-              look_after(fine.error());
-              promise.deliver(to_caf(fine.error()));
+              const auto task = lines->task;
+              store(*lines, promise);
+              release(task);
             },
-            [promise](const caf::error& why) mutable { promise.deliver(why); });
+            [this, promise, lines](const caf::error& why) mutable {
+              promise.deliver(why);
+              release(lines->task);
+            });
         return promise;
       },
       [this](store_blob& x) -> caf::result<blob_stored> {
@@ -131,6 +142,26 @@ private:
   result<void> stored(append_log& x) {
     return journal_->log({x.task, std::move(x.lines), std::move(x.source), x.position});
   }
+  void store(append_log& x, caf::typed_response_promise<committed> promise) {
+    const auto fine = stored(x);
+    if (fine)
+      return wait(promise, committed{});
+    look_after(fine.error());
+    promise.deliver(to_caf(fine.error()));
+  }
+  static bool is_of_platform(const append_log& x) {
+    return std::all_of(x.lines.begin(), x.lines.end(),
+                       [](const auto& line) { return line.stream == "troupe"; });
+  }
+  /// To be called when one batch of the task has left `held_`.
+  void release(task_id task) {
+    const auto at = held_.find(task);
+    if (--at->second.batches > 0)
+      return;
+    for (auto& [promise, x] : at->second.of_platform)
+      store(x, promise);
+    held_.erase(at);
+  }
 
   /// Sends a message to the end of the mailbox: whatever arrives before that message is handled joins the
   /// same commit.
@@ -174,6 +205,13 @@ private:
   std::vector<std::function<void(const caf::error*)>> waiting_;
   std::vector<std::pair<caf::typed_response_promise<reports_committed>, reports_committed>> reports_;
   std::vector<storage::recorded_validation> validations_;
+  /// Lines of one task that wait until the effects of lines that matched are durable.
+  struct held_lines {
+    std::size_t batches = 0; ///< batches with a line that matched
+    /// What the platform says in the log meanwhile, often of that line: it is stored after the line.
+    std::vector<std::pair<caf::typed_response_promise<committed>, append_log>> of_platform;
+  };
+  std::map<task_id, held_lines> held_;
   bool scheduled_ = false;
   bool suspect_ = false; ///< whether the journal may be closed, and nobody waits who would be told
 };

@@ -374,6 +374,7 @@ def test_log_policies_and_webhooks_hold_for_tasks_of_every_kind(cluster, admin, 
     assert [one.get("logPolicyMatched") for one in open_ones.values() if one["taskId"] == waits] == ["away"]
     said = lambda: cluster.cli("task", "logs", waits).stdout
     wait_for(lambda: said().count("matched regex ECC) therefore will not schedule on ") == 1, what=said)
+    assert said().index("an ECC fault\n") < said().index("therefore will not schedule on"), said()
     b.post_KillCommand(admin, commandId=waits)
     quiet = b.post_LaunchCommand(admin, body=b.v1LaunchCommandRequest(config={"entrypoint": ["true"], "resources": {"slots": 0}})).command.id
     wait_for(lambda: cluster.call(f"/troupe/v1/tasks/{quiet}")[1]["state"] == "COMPLETED", 60)

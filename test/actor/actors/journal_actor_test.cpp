@@ -2,6 +2,7 @@
 // that was refused succeeds by sending the same again.
 
 #include "actors/journal/journal_actor.hpp"
+#include "actors/journal/log_watch.hpp"
 #include "actors/shells/durable.hpp"
 #include "storage/stored_journal.hpp"
 
@@ -324,11 +325,11 @@ TEST_F(JournalActor, KeepsEveryStepOfAShellThroughAFullDisk) {
 
 class JournalOnStage : public Stage {
 protected:
-  void SetUp() override {
+  void SetUp() override { open({}); }
+  void open(journal_peers peers) {
     auto made = storage::make_journal(storage::make_memory_store(), {});
     ASSERT_TRUE(made);
     reads = (*made)->reads();
-    journal_peers peers;
     peers.on_commit = [this](const storage::commit_summary&) { ++commits; };
     journal = on_stage(
       spawn_journal(*system_, std::shared_ptr<storage::journal>(std::move(*made)), std::move(peers)));
@@ -373,6 +374,44 @@ TEST_F(JournalOnStage, ARepeatIsAcknowledgedAndAGapRefused) {
   EXPECT_TRUE(stored(std::move(repeat)));
   EXPECT_FALSE(stored(std::move(gap)));
   EXPECT_EQ(reads->facts_of("trial/1")->size(), 1u);
+}
+
+TEST_F(JournalOnStage, WhatThePlatformSaysOfALineIsStoredAfterTheLine) {
+  const auto lines = [](const char* stream, const char* text) {
+    log_line one;
+    one.at = t0;
+    one.allocation = {trial_id{1}, {1}};
+    one.stream = stream;
+    one.text = text;
+    return append_log{trial_id{1}, {one}, text, 1}; // each text has a source of its own
+  };
+  for (const bool durable : {true, false}) {
+    const auto cluster = make_listener([&](const caf::message&) -> caf::result<caf::message> {
+      caf::anon_send(journal, lines("troupe", "goes nowhere"));
+      caf::anon_send(journal, lines("stdout", "another rank"));
+      // The journal has both before it hears that the effects of the line are durable.
+      return durable ? caf::result<caf::message>(caf::make_message(committed{}))
+                     : caf::result<caf::message>(to_caf({errc::io, "the test refuses this"}));
+    });
+    journal_peers peers;
+    peers.lines = std::make_shared<log_watch>([](task_id) { return experiment_id{1}; });
+    peers.lines->watch(
+      experiment_id{1},
+      value::array({value{{"name", "ecc"}, {"pattern", "ECC"}, {"action", "exclude_node"}}}));
+    peers.cluster = [cluster] { return cluster.as<cluster_actor>(); };
+    open(peers);
+    auto matched = self->request(journal, patience, lines("stdout", "an ECC fault"));
+    run();
+    EXPECT_EQ(stored(std::move(matched)), durable);
+    std::vector<std::string> texts;
+    for (const auto& one : *reads->logs(trial_id{1}, 0, 10))
+      texts.push_back(one.text);
+    EXPECT_EQ(texts, durable ? (std::vector<std::string>{"another rank", "an ECC fault", "goes nowhere"})
+                             : (std::vector<std::string>{"another rank", "goes nowhere"}));
+    self->request(journal, patience, lines("troupe", "later"));
+    run();
+    EXPECT_EQ(reads->logs(trial_id{1}, 0, 10)->back().text, "later") << "nothing is held up any more";
+  }
 }
 
 } // namespace
