@@ -8,12 +8,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace troupe {
 namespace {
 
 constexpr std::size_t most_name = 255;
-constexpr std::size_t most_changes = 1'000; ///< limit of the waiting changes of one experiment
+constexpr std::size_t most_changes = 1'000;   ///< limit of the waiting changes of one experiment
+constexpr std::size_t most_followed = 50'000; ///< trials in memory, unless one experiment has more
 
 error not_unmanaged(experiment_id id) {
   return {errc::invalid, "experiment " + to_string(id) +
@@ -83,15 +85,14 @@ caf::result<command_result> cluster_unmanaged::on(const commands::trial_create& 
     if (auto open = unmanaged::takes_runs(row); !open)
       return open.error();
     const auto key = x.external_id.empty() ? random_uuid() : external_key(x.external_id);
-    auto known = peers_.reads->trials(row.id);
+    auto known = follow(row);
     if (!known)
       return known.error();
     decision out;
-    for (const auto& trial : *known)
-      if (trial.key == key) {
-        out.answer = {{"id", trial.id.value}};
-        return out;
-      }
+    if (const auto id = (*known)->trials.with_key(key)) {
+      out.answer = {{"id", id.value}};
+      return out;
+    }
     if (auto fine = check_external_id(x.external_id); !fine)
       return fine.error();
     trial_created made{machine_.ids.reserve_trials(1), key, x.hparams, 0, {}, 0};
@@ -301,9 +302,16 @@ void cluster_unmanaged::begin(experiment_id id) {
     if (!encoded.empty())
       all.push_back(facts_for(stream, std::move(encoded)));
   };
+  auto& changed = changes_[id].front().trials;
+  changed.clear();
   add(entity(id), decided->of_experiment);
+  for (const auto& one : decided->of_experiment)
+    if (const auto* step = std::get_if<search_stepped>(&one))
+      for (const auto& made : step->created)
+        changed.push_back(made.trial);
   bool settles = decided->settles;
   for (const auto& [trial, facts] : decided->of_trials) {
+    changed.push_back(trial);
     add(entity(trial), facts);
     for (const auto& one : facts)
       settles = settles || std::holds_alternative<trial_ended>(one) ||
@@ -320,13 +328,16 @@ append_facts cluster_unmanaged::facts_for(const std::string& stream, std::vector
 }
 
 void cluster_unmanaged::commit(experiment_id id, std::vector<append_facts> left, value answer, bool settles) {
-  if (left.empty())
+  if (left.empty()) {
+    note_changes(id);
     return settles ? settle(id, std::move(answer)) : over(id, answered(std::move(answer)));
+  }
   auto next = std::move(left.back());
   left.pop_back();
   self_->request(peers_.journal, journal_timeout, std::move(next))
     .then([this, id, left, answer, settles](const committed&) { commit(id, left, answer, settles); },
           [this, id](const caf::error& why) {
+            followed_.erase(id); // a part of the change may be durable
             auto& first = changes_[id].front();
             if (from_caf(why).code == errc::gap && first.tries-- > 0)
               return begin(id); // the change is decided again, from the newer rows
@@ -337,18 +348,19 @@ void cluster_unmanaged::commit(experiment_id id, std::vector<append_facts> left,
 /// Decides the state of the experiment anew, as the durable changes of its trials may change it.
 void cluster_unmanaged::settle(experiment_id id, value answer) {
   auto row = peers_.reads->experiment(id);
-  auto trials = row ? peers_.reads->trials(id) : result<std::vector<trial_row>>(row.error());
-  if (!trials)
-    return over(id, refused(trials.error()));
-  for (const auto& trial : *trials)
-    if (trial.state != trial_state::running)
-      alive_.erase(trial.id);
-    else if (auto [it, fresh] = alive_.try_emplace(trial.id, life{id, trial.heard}); !fresh)
-      it->second.heard = std::max(it->second.heard, trial.heard);
+  const auto known = row ? follow(*row) : result<followed*>(row.error());
+  if (!known)
+    return over(id, refused(known.error()));
+  for (const auto& [trial, heard] : std::exchange((*known)->news, {}))
+    if (!heard)
+      alive_.erase(trial);
+    else if (auto [it, fresh] = alive_.try_emplace(trial, life{id, *heard}); !fresh)
+      it->second.heard = std::max(it->second.heard, *heard);
   with_.arm();
   std::vector<std::string> facts;
-  auto changes = unmanaged::settle(*row, *trials, self_->now());
-  if (trials->empty() && row->state == experiment_state::canceled)
+  const auto& trials = (*known)->trials;
+  auto changes = trials.settle(*row, self_->now());
+  if (trials.size() == 0 && row->state == experiment_state::canceled)
     changes.clear(); // a user ended the experiment before it had a trial
   for (auto& one : changes) {
     if (auto* changed = std::get_if<experiment_changed>(&one))
@@ -381,6 +393,45 @@ void cluster_unmanaged::over(experiment_id id, command_result how) {
 }
 
 // ---- rows
+
+/// Takes the rows of the trials that the change under way was about, which is durable.
+void cluster_unmanaged::note_changes(experiment_id id) {
+  const auto at = followed_.find(id);
+  if (at == followed_.end())
+    return;
+  for (const auto one : changes_[id].front().trials) {
+    const auto row = peers_.reads->trial(one);
+    if (!row) {
+      followed_.erase(at); // to be read anew
+      return;
+    }
+    at->second.note(*row);
+  }
+}
+
+void cluster_unmanaged::followed::note(const trial_row& row) {
+  trials.note(row);
+  news[row.id] = row.state == trial_state::running ? std::optional{row.heard} : std::nullopt;
+}
+
+result<cluster_unmanaged::followed*> cluster_unmanaged::follow(const experiment_row& row) {
+  if (const auto at = followed_.find(row.id);
+      at != followed_.end() && at->second.trials.size() == row.num_trials)
+    return &at->second;
+  const auto rows = peers_.reads->trials(row.id);
+  if (!rows)
+    return rows.error();
+  auto count = rows->size();
+  for (const auto& [id, one] : followed_)
+    count += one.trials.size();
+  if (count > most_followed)
+    followed_.clear();
+  auto& known = followed_[row.id];
+  known = {};
+  for (const auto& trial : *rows)
+    known.note(trial);
+  return &known;
+}
 
 result<trial_row> cluster_unmanaged::trial(trial_id id) const {
   auto row = peers_.reads->trial(id);

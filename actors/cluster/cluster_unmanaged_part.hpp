@@ -60,6 +60,7 @@ private:
   struct change {
     decide how;
     done_callback done;
+    std::vector<trial_id> trials = {}; ///< trials that the change is about
     int tries = 5; ///< tries that are left: another writer (metadata, checkpoints) may take the number first
     std::string by = {}; ///< user who ends the experiment; empty: nobody does
   };
@@ -71,6 +72,18 @@ private:
   void settle(experiment_id id, value answer);
   void over(experiment_id id, command_result how);
   append_facts facts_for(const std::string& entity, std::vector<std::string> facts) const;
+  /// The trials of an experiment that had an order; of the others nothing is in memory. They are changed by
+  /// facts that are durable.
+  struct followed {
+    unmanaged::known_trials trials;
+    /// Trials that `alive_` does not follow yet: the latest sign of life, none where the trial does not run.
+    std::map<trial_id, std::optional<time_point>> news;
+    void note(const trial_row& row);
+  };
+  /// Reads the trials where they are not known, or where another actor has deleted one since. The answer is
+  /// valid until the next call.
+  result<followed*> follow(const experiment_row& row);
+  void note_changes(experiment_id id);
   result<trial_row> trial(trial_id id) const;
   result<std::optional<checkpoint>> newest_checkpoint(trial_id id) const;
   decide of_trial(trial_id id, std::function<result<std::vector<trial_fact>>(const trial_row&)> facts) const;
@@ -80,6 +93,7 @@ private:
   cluster_machines& machine_;
   needs with_;
   std::map<experiment_id, std::deque<change>> changes_; ///< the first change of each is under way
+  std::map<experiment_id, followed> followed_;          ///< bounded
   struct life {
     experiment_id experiment;
     time_point heard;

@@ -17,7 +17,7 @@ void end_run(std::vector<trial_fact>& facts, const trial_row& trial, end why, co
     facts.emplace_back(run_ended{now, run->run, why, trial.restarts, 0, {}, detail});
 }
 
-int rank(trial_state state) {
+std::size_t rank(trial_state state) {
   switch (state) {
   case trial_state::canceled:
     return 1;
@@ -97,24 +97,48 @@ std::vector<trial_fact> silent(const trial_row& trial, time_point heard, time_po
   return {trial_ended{heard, trial_state::error, by_silence}};
 }
 
-std::vector<experiment_fact> settle(const experiment_row& experiment, const std::vector<trial_row>& trials,
-                                    time_point now) {
-  int furthest = 0;
-  const trial_row* last = nullptr;
-  for (const auto& trial : trials)
-    if (const int at = rank(trial.state); at > furthest) {
-      furthest = at;
-      last = &trial;
-    }
+void known_trials::note(const trial_row& trial) {
+  auto [it, fresh] = all_.try_emplace(trial.id);
+  auto& known = it->second;
+  if (fresh)
+    by_key_[trial.key] = trial.id;
+  of_rank_[rank(known.state)].erase(trial.id);
+  by_end_.erase({known.ended, trial.id});
+  known = {trial.state, trial.ended, trial.why};
+  of_rank_[rank(known.state)].insert(trial.id);
+  if (known.ended != time_point{})
+    by_end_.insert({known.ended, trial.id});
+}
+
+trial_id known_trials::with_key(const std::string& key) const {
+  const auto at = by_key_.find(key);
+  return at == by_key_.end() ? trial_id{} : at->second;
+}
+
+std::vector<experiment_fact> known_trials::settle(const experiment_row& experiment, time_point now) const {
+  std::size_t furthest = of_rank_.size() - 1;
+  while (furthest > 0 && of_rank_[furthest].empty())
+    --furthest;
   const auto state = of_rank[furthest];
   if (state == experiment.state || experiment.state >= experiment_state::deleting)
     return {};
-  const bool failed = state == experiment_state::error;
-  for (const auto& trial : trials) // the experiment ends when its last trial does
-    if (last && trial.ended > last->ended)
-      last = &trial;
-  return {experiment_changed{terminal(state) && last ? last->ended : now, state,
-                             failed && last ? "trial " + to_string(last->id) + ": " + last->why : ""}};
+  if (!terminal(state))
+    return {experiment_changed{now, state, ""}};
+  auto last = *of_rank_[furthest].begin(); // the experiment ends when its last trial does
+  if (!by_end_.empty() && by_end_.rbegin()->first > all_.at(last).ended)
+    last = by_end_.lower_bound({by_end_.rbegin()->first, trial_id{}})->second;
+  const auto& known = all_.at(last);
+  return {experiment_changed{known.ended, state,
+                             state == experiment_state::error ? "trial " + to_string(last) + ": " + known.why
+                                                              : ""}};
+}
+
+std::vector<experiment_fact> settle(const experiment_row& experiment, const std::vector<trial_row>& trials,
+                                    time_point now) {
+  known_trials known;
+  for (const auto& trial : trials)
+    known.note(trial);
+  return known.settle(experiment, now);
 }
 
 bool told_at_start(const experiment_row& experiment, bool untold, time_point now) {

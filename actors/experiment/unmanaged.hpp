@@ -12,7 +12,10 @@
 #include "actors/experiment/experiment.hpp"
 #include "model/rows.hpp"
 
+#include <array>
+#include <map>
 #include <optional>
+#include <set>
 
 namespace troupe::unmanaged {
 
@@ -51,7 +54,31 @@ std::vector<trial_fact> ended(const trial_row& trial, trial_state as, const std:
 /// because nobody knows whether the process still exists.
 std::vector<trial_fact> silent(const trial_row& trial, time_point heard, time_point now);
 
-/// If the experiment's state is not the one that follows from its trials: the fact that changes it.
+/// The trials of one experiment, as far as their keys and the experiment's state need them. A change of one
+/// trial, and each question, takes time in the logarithm of their number.
+class known_trials {
+public:
+  /// Takes the present row of a trial, which may be new.
+  void note(const trial_row& trial);
+  std::size_t size() const { return all_.size(); }
+  trial_id with_key(const std::string& key) const; ///< 0: no trial has the key
+  /// If the experiment's state is not the one that follows from its trials: the fact that changes it.
+  std::vector<experiment_fact> settle(const experiment_row& experiment, time_point now) const;
+
+private:
+  struct known_trial {
+    trial_state state = trial_state::queued;
+    time_point ended;
+    std::string why;
+  };
+
+  std::map<trial_id, known_trial> all_;
+  std::map<std::string, trial_id> by_key_;
+  std::array<std::set<trial_id>, 5> of_rank_; ///< by how far their state is, as in the diagram above
+  std::set<std::pair<time_point, trial_id>> by_end_;
+};
+
+/// The answer of known_trials::settle where these are all trials.
 std::vector<experiment_fact> settle(const experiment_row& experiment, const std::vector<trial_row>& trials,
                                     time_point now);
 

@@ -1116,5 +1116,102 @@ TEST_F(ClusterActor, OrdersAboutWhatIsNotThereSaySo) {
   EXPECT_FALSE(stored->reads()->experiment({1})) << "nothing was made";
 }
 
+/// A store that counts the rows that views of it read.
+class counting_store : public storage::store {
+public:
+  std::size_t rows_read() const { return count_; }
+
+  std::unique_ptr<storage::view> look() const override {
+    struct counted : storage::view {
+      std::unique_ptr<storage::view> inner;
+      std::size_t* count;
+      counted(std::unique_ptr<storage::view> x, std::size_t* n) : inner(std::move(x)), count(n) {}
+      result<std::optional<std::string>> get(storage::family where, std::string_view key) const override {
+        ++*count;
+        return inner->get(where, key);
+      }
+      std::unique_ptr<storage::cursor> scan(storage::family where, std::string_view from,
+                                            std::string_view until,
+                                            storage::direction towards) const override {
+        return inner->scan(where, from, until, towards);
+      }
+    };
+    return std::make_unique<counted>(inner_->look(), &count_);
+  }
+  result<std::optional<std::string>> get(storage::family where, std::string_view key) const override {
+    return inner_->get(where, key);
+  }
+  std::unique_ptr<storage::batch> make_batch() const override { return inner_->make_batch(); }
+  result<void> admit(std::size_t bytes) override { return inner_->admit(bytes); }
+  result<void> write(storage::batch& changes, bool sync) override { return inner_->write(changes, sync); }
+  result<void> put_blob(std::string_view name, std::string_view bytes) override {
+    return inner_->put_blob(name, bytes);
+  }
+  result<std::string> blob(std::string_view name) const override { return inner_->blob(name); }
+
+private:
+  std::shared_ptr<storage::store> inner_ = storage::make_memory_store();
+  mutable std::size_t count_ = 0;
+};
+
+class UnmanagedTrials : public ClusterActor {
+protected:
+  void SetUp() override {
+    store = counted;
+    ClusterActor::SetUp();
+    auto outside = search("k");
+    outside["unmanaged"] = true;
+    ASSERT_TRUE(order("experiment.create", outside));
+  }
+  std::uint64_t made(const std::string& name) {
+    const auto got = order("trial.create", {{"experiment", 1}, {"external_id", name}});
+    EXPECT_TRUE(got) << name << ": " << got.error().what;
+    return got ? got->at("id").get<std::uint64_t>() : 0;
+  }
+  void start(std::uint64_t id) { EXPECT_TRUE(order("trial.start", {{"id", id}})); }
+  void end(std::uint64_t id, const char* as) {
+    EXPECT_TRUE(order("trial.hear", {{"id", id}, {"state", as}}));
+  }
+  std::string state() { return std::string(name(stored->reads()->experiment({1})->state)); }
+
+  std::shared_ptr<counting_store> counted = std::make_shared<counting_store>();
+};
+
+TEST_F(UnmanagedTrials, OneMoreOfThemReadsNoRowsOfTheOthers) {
+  const auto one_more = [this](int n) {
+    const auto before = counted->rows_read();
+    const auto id = made("t" + std::to_string(n));
+    start(id);
+    EXPECT_EQ(state(), "ACTIVE");
+    end(id, n == 150 ? "error" : "completed");
+    return counted->rows_read() - before;
+  };
+  for (int n = 0; n < 3; ++n)
+    one_more(n);
+  const auto few = one_more(3);
+  for (int n = 4; n < 150; ++n)
+    one_more(n);
+  EXPECT_LE(one_more(150), few + 10);
+  EXPECT_EQ(state(), "COMPLETED") << "the furthest of its trials";
+  EXPECT_EQ(made("t7"), made("t7")) << "found again by its name";
+  EXPECT_EQ(stored->reads()->trials({1})->size(), 151u);
+}
+
+TEST_F(UnmanagedTrials, OneThatIsDeletedCountsNoMore) {
+  const auto first = made("a"), second = made("b");
+  start(first);
+  end(first, "completed");
+  trial_deleted gone;
+  gone.experiment = {1}, gone.trial = {first}, gone.step = deletion_step::done;
+  const std::string stream(cluster_entity);
+  ASSERT_TRUE(stored->append({stream, *stored->reads()->next_of(stream), {encode(fact(gone))}}));
+  ASSERT_TRUE(stored->commit());
+  start(second);
+  end(second, "error");
+  EXPECT_EQ(state(), "ERROR") << "of the trials that are left none completed";
+  EXPECT_NE(made("a"), first) << "the name is free";
+  EXPECT_EQ(made("b"), second);
+}
+
 } // namespace
 } // namespace troupe

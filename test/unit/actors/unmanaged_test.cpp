@@ -4,6 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <random>
+
 namespace troupe {
 namespace {
 
@@ -167,8 +171,10 @@ TEST(Unmanaged, TheExperimentIsWhatTheFurthestOfItsTrialsIs) {
     of.id = {7};
     of.state = row.before;
     std::vector<trial_row> trials;
-    for (const auto state : row.trials)
+    for (const auto state : row.trials) {
       trials.push_back(trial_in(state));
+      trials.back().id = {trials.size()};
+    }
     const auto facts = unmanaged::settle(of, trials, t0);
     EXPECT_EQ(facts.empty() ? "" : std::string(name(std::get<experiment_changed>(facts.front()).state)),
               row.now);
@@ -179,11 +185,91 @@ TEST(Unmanaged, AnEndedExperimentEndedWithItsLastTrial) {
   experiment_row of;
   of.state = experiment_state::active;
   auto first = trial_in(trial_state::completed), last = trial_in(trial_state::error, {}, false, "x");
+  last.id = {13};
   first.ended = t0 + 5s;
   last.ended = t0 + 9s;
   const auto facts = unmanaged::settle(of, {first, last}, t0 + 60s);
   ASSERT_EQ(facts.size(), 1u);
   EXPECT_EQ(std::get<experiment_changed>(facts.front()).at, t0 + 9s);
+}
+
+TEST(Unmanaged, ItsTrialsAreFoundByTheirKeys) {
+  unmanaged::known_trials known;
+  auto trial = trial_in(trial_state::queued);
+  trial.key = "a";
+  known.note(trial);
+  trial.state = trial_state::running;
+  known.note(trial);
+  trial.id = {13};
+  trial.key = "b";
+  known.note(trial);
+  EXPECT_EQ(known.size(), 2u);
+  EXPECT_EQ(known.with_key("a"), trial_id{12});
+  EXPECT_EQ(known.with_key("b"), trial_id{13});
+  EXPECT_EQ(known.with_key("c"), trial_id{});
+}
+
+/// The rule, by a look at every trial.
+std::string settled(experiment_state before, const std::vector<trial_row>& trials) {
+  using enum trial_state;
+  const std::vector<trial_state> order{canceled, error, completed, running};
+  const auto rank = [&](const trial_row& x) {
+    return std::find(order.begin(), order.end(), x.state) - order.begin() + 1;
+  };
+  const trial_row* last = nullptr;
+  for (const auto& one : trials)
+    if (one.state != queued && (!last || rank(one) > rank(*last)))
+      last = &one;
+  const auto furthest = last ? last->state : queued;
+  for (const auto& one : trials)
+    if (last && one.ended > last->ended)
+      last = &one;
+  const auto now = furthest == queued      ? experiment_state::paused
+                   : furthest == running   ? experiment_state::active
+                   : furthest == completed ? experiment_state::completed
+                   : furthest == error     ? experiment_state::error
+                                           : experiment_state::canceled;
+  if (now == before)
+    return "";
+  return std::string(name(now)) + (terminal(now) ? " " + std::to_string((last->ended - t0) / 1s) : "") +
+         (now == experiment_state::error ? " trial " + to_string(last->id) + ": " + last->why : "");
+}
+
+TEST(Unmanaged, ItsStateFollowsFromChangesOfSingleTrialsAsFromAllTrials) {
+  using enum trial_state;
+  std::mt19937 random{7};
+  const auto any = [&](std::size_t of) { return random() % of; };
+  for (int round = 0; round < 50; ++round) {
+    std::vector<trial_row> trials;
+    unmanaged::known_trials known;
+    for (int step = 0; step < 60; ++step) {
+      auto at = any(6);
+      if (at >= trials.size()) {
+        at = trials.size();
+        trials.push_back(trial_in(queued));
+        trials.back().id = {10 + at};
+        trials.back().key = std::to_string(at);
+      } else {
+        auto& one = trials[at];
+        one.state =
+          std::array{running, completed, error, canceled}[any(round % 2 ? 4 : 3) + (round % 2 ? 0 : 1)];
+        one.ended = terminal(one.state) ? t0 + std::chrono::seconds(any(5)) : time_point{};
+        one.why = std::to_string(step);
+      }
+      known.note(trials[at]);
+      experiment_row of;
+      of.state =
+        std::array{experiment_state::active, experiment_state::completed, experiment_state::error}[any(3)];
+      const auto facts = known.settle(of, t0 + 99s);
+      std::string got;
+      if (!facts.empty()) {
+        const auto& x = std::get<experiment_changed>(facts.front());
+        got = std::string(name(x.state)) + (terminal(x.state) ? " " + std::to_string((x.at - t0) / 1s) : "") +
+              (x.why.empty() ? "" : " " + x.why);
+      }
+      ASSERT_EQ(got, settled(of.state, trials)) << "round " << round << ", step " << step;
+    }
+  }
 }
 
 TEST(Unmanaged, OfAValidationOnlyTheSearchersMetricsAreKept) {
