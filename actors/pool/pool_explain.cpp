@@ -153,7 +153,8 @@ std::vector<pool::reason_text> pool::reasons(const pool_run& run, const pool_run
   case pool_run::phase::holding:
     return {{"running", "it holds " + slots_text(run.held())}};
   case pool_run::phase::stopping:
-    return {{"stopping", std::string("it was preempted, and saves") +
+    return {{"stopping", (run.killed ? std::string("its agent or its slots were disabled, so it is killed")
+                                     : std::string("it was preempted, and saves")) +
                            (heir_of(run) ? "; its slots go to " + name_of(*heir_of(run)) : "")}};
   case pool_run::phase::waiting:
     break;

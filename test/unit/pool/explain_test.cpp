@@ -186,6 +186,18 @@ TEST(PoolExplain, TellsThatVictimsSave) {
   EXPECT_EQ(p.why(3)["wouldFree"][0]["preemptedFor"], "3.1") << "what stops already counts as coming";
 }
 
+TEST(PoolExplain, TellsThatWhatIsDisabledIsKilled) {
+  const std::string killed = "its agent or its slots were disabled, so it is killed";
+  explained_pool p;
+  p.up("a", 2).ask(1, 1).ask(2, 1).up("b", 1).ask(3, 1);
+  p.tell(agent_drain{"a", false, {0}, false, {0}}).tell(agent_drain{"b", true, {}, true});
+  EXPECT_EQ(p.why(1)["reason"], (value{{"code", "stopping"}, {"text", killed}}));
+  EXPECT_EQ(p.code(2), "running");
+  EXPECT_EQ(p.why(3)["reason"]["text"], killed);
+  p.tell(agent_drain{"b", false});
+  EXPECT_EQ(p.why(3)["reason"]["text"], killed) << "the order to kill it is not taken back";
+}
+
 TEST(PoolExplain, TellsThatWhatIsFreeIsKeptForAnother) {
   explained_pool p;
   p.up("a", 2).ask(1, 1).ask(2, 2).ask(3, 1); // run 3 passes run 2
