@@ -316,11 +316,19 @@ private:
   std::int64_t most_supplied() const; ///< slots of all instances that the provider may launch
   std::optional<reason_text> supply_reason(const pool_run& run) const;
   reason_text impossible_reason(const pool_run& run) const;
-  bool fits_bare(const pool_run& run, const placement_rules& rules, bool with_away = false) const;
+  bool fits_bare(const pool_run& run, const placement_rules& rules) const;
   bool fits_with(const pool_run& run, const placement_rules& rules,
                  const std::function<int(const pool_agent&)>& slots_of) const;
   std::string enabling_text(const pool_run& run) const;
-  std::vector<std::string> away_for(const pool_run& run) const;
+  struct away_agents {
+    /// Each of them could hold the run, or all together with the present ones could; or the run asks for them
+    /// by name, and nothing else is known of them.
+    enum { each, together, asked_for } how = each;
+    std::vector<std::string> names; ///< ascending
+  };
+  away_agents away_for(const pool_run& run) const;
+  std::vector<std::string> away_together(const pool_run& run,
+                                         const std::vector<const pool_agent*>& away) const;
   std::string away_text(const pool_run& run) const;
   std::string closed_text(const pool_run& run) const;
   std::size_t position(const pool_run& run) const;

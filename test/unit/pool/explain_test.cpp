@@ -471,7 +471,9 @@ TEST(PoolExplain, NamesAgentsThatAreAwayAndCouldHoldIt) {
     p.ask(1, 1, 42, on_b).ask(2, 1, 42, rack).ask(3, 0, 42, rack).ask(4, 3);
     for (const std::uint64_t trial : {1, 2, 3})
       EXPECT_EQ(said(p, trial), none + away) << trial;
-    EXPECT_EQ(said(p, 4), "too_large: it needs 3 slots, and the pool has 2" + away);
+    EXPECT_EQ(said(p, 4),
+              "too_large: it needs 3 slots, and the pool has 2; agent b, with which the pool could "
+              "hold it, is away > start agent b again");
     const auto agents = p.why(2)["agents"];
     ASSERT_EQ(agents.size(), 2u) << agents.dump();
     EXPECT_EQ(agents[1], (value{{"agent", "b"}, {"free", 0}, {"fits", false}, {"why", "is away"}}));
@@ -494,9 +496,42 @@ TEST(PoolExplain, NamesAgentsThatAreAwayAndCouldHoldIt) {
   {
     explained_pool p; // the pool was made again, and agent b has not registered yet
     p.up("a", 2).tell(agent_down{"b"}).ask(1, 1, 42, on_b).ask(2, 1, 42, rack);
-    EXPECT_EQ(said(p, 1), none + away);
+    EXPECT_EQ(said(p, 1), none + "; agent b, which it asks for, is away > start agent b again")
+      << "nobody knows what it has";
     EXPECT_EQ(said(p, 2).find("away"), std::string::npos) << "nobody knows what labels it has";
   }
+}
+
+TEST(PoolExplain, SaysWhichAgentsThatAreAwayAGangNeedsTogether) {
+  struct row {
+    int slots;
+    const char* away;
+    const char* advice;
+  } rows[] = {
+    {3, "; agent e, which could hold it, is away", "start agent e again"},
+    {4, "; agent e, which could hold it, is away", "start agent e again"},
+    {5, "; agent e, with which the pool could hold it, is away", "start agent e again"},
+    {6, "; agents d, e, with which together the pool could hold it, are away", "start agents d, e again"},
+    {8, "; agents c, d, e, with which together the pool could hold it, are away",
+     "start agents c, d, e again, and troupe agent enable c"},
+    {9, "; agents b, c, d, e, with which together the pool could hold it, are away",
+     "start agents b, c, d, e again, and troupe agent enable c"},
+    {10, "", "lower resources.slots_per_trial, or start more or larger agents"},
+  };
+  for (const auto& r : rows) {
+    explained_pool p;
+    p.up("a", 1).up("b", 1).up("c", 1).up("d", 2).up("e", 4).tell(agent_drain{"c"});
+    for (const char* away : {"b", "c", "d", "e"})
+      p.tell(agent_down{away});
+    const auto why = p.ask(1, r.slots).why(1, {});
+    EXPECT_EQ(why["reason"]["text"],
+              "it needs " + std::to_string(r.slots) + " slots, and the pool has 1" + r.away);
+    EXPECT_EQ(why["advice"], r.advice) << r.slots;
+  }
+  explained_pool p;
+  p.up("a", 1).up("b", 2).up("c", 2).tell(agent_down{"b"}).tell(agent_down{"c"}).ask(1, 2);
+  EXPECT_EQ(p.why(1)["reason"]["text"],
+            "it needs 2 slots, and the pool has 1; agents b, c, each of which could hold it, are away");
 }
 
 TEST(PoolExplain, NamesTheRunsWithoutSlotsOfEachAgent) {
