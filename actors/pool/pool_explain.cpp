@@ -29,6 +29,8 @@ void append(value& object, const char* key, T&& x) {
   fields.emplace_hint(fields.end(), key, std::forward<T>(x));
 }
 
+value or_null(time_point at) { return at == time_point{} ? value() : value(to_rfc3339(at)); }
+
 value shown(const agent_parts& on) {
   value list = value::array();
   for (const auto& part : on)
@@ -575,7 +577,11 @@ value pool::explain(allocation_id id, time_point now) {
 }
 
 value pool::explain(const pool_run& run, const reason_text& reason, time_point now) {
-  return {{"reason", {{"code", reason.first}, {"text", reason.second}}},
+  auto text = reason.second;
+  if (reason.first == "provider_failed" && supply_.retry_at > now)
+    text += "; it is tried again in " +
+            std::to_string(std::chrono::ceil<std::chrono::seconds>(supply_.retry_at - now).count()) + " s";
+  return {{"reason", {{"code", reason.first}, {"text", std::move(text)}}},
           {"position", run.waits() ? value(position(run)) : value()},
           {"agents", agents_for(run)},
           {"wouldFree", would_free(run, now)},
@@ -765,7 +771,7 @@ value pool::explain(allocation_id id, const std::vector<run_outlook>& outlooks, 
   said["priority"] = priority_of(*run.job);
   said["weight"] = run.job->terms.weight;
   said["user"] = run.job->terms.user;
-  said["since"] = run.since == time_point{} ? value() : value(to_rfc3339(run.since));
+  said["since"] = or_null(run.since);
   said["waitedSeconds"] = run.waits() ? value(seconds_between(run.since, now)) : value();
   if (auto& reserved = said["reservation"]; reserved.is_object())
     reserved["since"] = to_rfc3339(*run.reserved);
@@ -853,6 +859,10 @@ value pool::details() {
                      {"starting", supply_.starting},
                      {"error", supply_.error.empty() ? value() : value(supply_.error)},
                      {"faults", supply_.faults},
+                     {"retryAt", or_null(supply_.retry_at)},
+                     {"failedLaunches", supply_.failed_launches},
+                     {"launchFailedAt", or_null(supply_.launch_failed_at)},
+                     {"launchFailure", supply_.launch_failure},
                      {"maxSlots", supply_.type.empty()
                                     ? value()
                                     : value(std::int64_t{supply_.max_instances} * supply_.instance_slots)}}},

@@ -455,6 +455,24 @@ TEST(PoolExplain, TellsWhatTheProviderOfAnElasticPoolDoes) {
   }
 }
 
+TEST(PoolExplain, SaysWhenAProviderThatFailedIsTriedAgain) {
+  explained_pool p;
+  auto told = supply(1, 2, 0, 0, "no quota");
+  EXPECT_TRUE(p.tell(told).details()["provider"]["retryAt"].is_null());
+  told.retry_at = t0 + 12s;
+  told.failed_launches = 3;
+  told.launch_failed_at = t0 - 8s;
+  p.tell(told).ask(1, 1).wait(200ms);
+  const std::string failed = "the provider of the pool failed: no quota";
+  EXPECT_EQ(p.why(1)["reason"]["text"], failed + "; it is tried again in 12 s");
+  EXPECT_EQ(p.why(1, {})["reason"]["text"], failed + "; it is tried again in 12 s");
+  const auto provider = p.details()["provider"];
+  EXPECT_EQ(provider["retryAt"], to_rfc3339(t0 + 12s));
+  EXPECT_EQ(provider["failedLaunches"], 3);
+  EXPECT_EQ(provider["launchFailedAt"], to_rfc3339(t0 - 8s));
+  EXPECT_EQ(p.wait(12s).why(1)["reason"]["text"], failed) << "it is tried now";
+}
+
 TEST(PoolExplain, NamesAgentsThatAreAwayAndCouldHoldIt) {
   const auto on_b = [](run_terms& r) { r.rules.agents = {"b"}; };
   const auto rack = [](run_terms& r) { r.rules.labels["rack"] = {"x"}; };
