@@ -392,8 +392,9 @@ private:
   /// Recent grants in the order of time: only those whose rank no later grant exceeds.
   std::deque<std::pair<std::uint64_t, run_rank>> grants_;
   /// In a pool of turns, jobs that were served after they had been served before: when that was, by what the
-  /// job had when it was served again. Only entries above which nobody was served later.
-  std::map<pool_policy::standing, time_point> second_turns_;
+  /// job had when it was served again. Only entries above which nobody was served later, so that they ascend
+  /// by standing and descend by time. A grant changes few of them, and mostly takes no memory for that.
+  std::vector<std::pair<pool_policy::standing, time_point>> second_turns_;
   std::optional<time_point> ripe_;  ///< when a possible victim will have run for min_run
   std::set<allocation_id> elastic_; ///< runs that hold fewer slots than they asked for
   std::set<std::pair<time_point, allocation_id>> patient_; ///< runs that have not waited for fallback_after
