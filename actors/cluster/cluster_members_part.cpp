@@ -522,8 +522,9 @@ value cluster_members::agent_rows(const pool_description& all) const {
 value cluster_members::pool_row(const std::string& name, const pool_description& pool) const {
   auto provider = pool.details.at("provider");
   if (provider.is_object()) {
-    provider.erase("faults");
-    provider.erase("maxSlots");
+    for (const char* of_one :
+         {"faults", "maxSlots", "retryAt", "failedLaunches", "launchFailedAt", "launchFailure"})
+      provider.erase(of_one);
   }
   return {
     {"name", name},

@@ -152,8 +152,9 @@ standing of_open_run(const std::vector<run_row>& runs, const run_row& run, const
     const auto heir = code == "stopping" ? said.value("behind", value()) : value();
     const auto to = parse_allocation(heir.is_string() ? heir.get<std::string>() : std::string());
     return {"STOPPING", "stopping",
-            (run.preempted.empty() ? "it was asked to save and end"
-                                   : "it was preempted (" + run.preempted + "), and saves") +
+            (run.preempted.empty()         ? "it was asked to save and end"
+             : run.preempted == "disabled" ? "its agent or its slots were disabled, so it is killed"
+                                           : "it was preempted (" + run.preempted + "), and saves") +
               (to ? "; its slots go to " + std::string(name(to.task.kind())) + " " + to_string(to.task) : ""),
             since};
   }

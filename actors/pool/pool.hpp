@@ -316,11 +316,19 @@ private:
   std::int64_t most_supplied() const; ///< slots of all instances that the provider may launch
   std::optional<reason_text> supply_reason(const pool_run& run) const;
   reason_text impossible_reason(const pool_run& run) const;
-  bool fits_bare(const pool_run& run, const placement_rules& rules, bool with_away = false) const;
+  bool fits_bare(const pool_run& run, const placement_rules& rules) const;
   bool fits_with(const pool_run& run, const placement_rules& rules,
                  const std::function<int(const pool_agent&)>& slots_of) const;
   std::string enabling_text(const pool_run& run) const;
-  std::vector<std::string> away_for(const pool_run& run) const;
+  struct away_agents {
+    /// Each of them could hold the run, or all together with the present ones could; or the run asks for them
+    /// by name, and nothing else is known of them.
+    enum { each, together, asked_for } how = each;
+    std::vector<std::string> names; ///< ascending
+  };
+  away_agents away_for(const pool_run& run) const;
+  std::vector<std::string> away_together(const pool_run& run,
+                                         const std::vector<const pool_agent*>& away) const;
   std::string away_text(const pool_run& run) const;
   std::string closed_text(const pool_run& run) const;
   std::size_t position(const pool_run& run) const;
@@ -384,8 +392,9 @@ private:
   /// Recent grants in the order of time: only those whose rank no later grant exceeds.
   std::deque<std::pair<std::uint64_t, run_rank>> grants_;
   /// In a pool of turns, jobs that were served after they had been served before: when that was, by what the
-  /// job had when it was served again. Only entries above which nobody was served later.
-  std::map<pool_policy::standing, time_point> second_turns_;
+  /// job had when it was served again. Only entries above which nobody was served later, so that they ascend
+  /// by standing and descend by time. A grant changes few of them, and mostly takes no memory for that.
+  std::vector<std::pair<pool_policy::standing, time_point>> second_turns_;
   std::optional<time_point> ripe_;  ///< when a possible victim will have run for min_run
   std::set<allocation_id> elastic_; ///< runs that hold fewer slots than they asked for
   std::set<std::pair<time_point, allocation_id>> patient_; ///< runs that have not waited for fallback_after

@@ -213,9 +213,15 @@ std::string pool::advice(const pool_run& run, const std::string& code) {
     return std::string("set ") + (run.id.task.is_trial() ? "resources.slots_per_trial" : "resources.slots") +
            " to a multiple of " + std::to_string(supply_.instance_slots);
   if (code == "too_large" || code == "single_node" || code == "constraints")
-    if (const auto away = away_for(run); !away.empty())
-      return "start agent " + away.front() + " again" +
-             (stays_drained(agents_, away.front()) ? ", and troupe agent enable " + away.front() : "");
+    if (auto [how, names] = away_for(run); !names.empty()) {
+      if (how != away_agents::together)
+        names.resize(1);
+      auto text = (names.size() == 1 ? "start agent " : "start agents ") + names_text(names) + " again";
+      for (const auto& name : names)
+        if (stays_drained(agents_, name))
+          text += ", and troupe agent enable " + name;
+      return text;
+    }
   if (code == "too_large" || code == "single_node") {
     const bool is_elastic = most_supplied() > 0;
     const bool more = code == "too_large" && run.need() > most_supplied();

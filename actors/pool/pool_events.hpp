@@ -163,8 +163,12 @@ struct supply_told {
   std::set<std::string> agents;              ///< names of the agents on the instances that are known
   std::string prefix; ///< agents are named so, with a number up to `max_instances`; empty: names are unknown
   std::uint64_t changes = 0; ///< number of times that settings changed what its instances are
+  time_point retry_at;       ///< when the call that failed is made again; the epoch: none failed, or unknown
+  int failed_launches = 0;   ///< number of launches in a row that failed, also those that are no error yet
+  time_point launch_failed_at; ///< when the newest of these failed; the epoch: there is none
+  std::string launch_failure;  ///< why the newest of these failed
   MSGPACK_DEFINE_ARRAY(type, instance_slots, max_instances, instances, starting, error, faults, labels,
-                       agents, prefix, changes)
+                       agents, prefix, changes, retry_at, failed_launches, launch_failed_at, launch_failure)
 };
 
 using pool_event =

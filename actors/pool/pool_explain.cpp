@@ -29,6 +29,8 @@ void append(value& object, const char* key, T&& x) {
   fields.emplace_hint(fields.end(), key, std::forward<T>(x));
 }
 
+value or_null(time_point at) { return at == time_point{} ? value() : value(to_rfc3339(at)); }
+
 value shown(const agent_parts& on) {
   value list = value::array();
   for (const auto& part : on)
@@ -45,10 +47,9 @@ bool pool::could_ever_hold(const pool_run& run) const {
   return all_open && run.slots > 0 ? could_hold(run) : fits_bare(run, run.terms.rules);
 }
 
-bool pool::fits_bare(const pool_run& run, const placement_rules& rules, bool with_away) const {
-  return fits_with(run, rules, [with_away](const pool_agent& agent) {
-    const bool away = with_away && agent.seen && agent.expected;
-    return agent.present || away ? static_cast<int>(agent.slots.size()) : 0;
+bool pool::fits_bare(const pool_run& run, const placement_rules& rules) const {
+  return fits_with(run, rules, [](const pool_agent& agent) {
+    return agent.present ? static_cast<int>(agent.slots.size()) : 0;
   });
 }
 
@@ -72,45 +73,82 @@ bool pool::fits_with(const pool_run& run, const placement_rules& rules,
   return false;
 }
 
-/// The agents that are away and could hold the run, alone or with others; empty if the present agents could
-/// hold it. Of an agent that has not come since the master's start only the name is known: it counts if the
-/// run asks for it by name.
-std::vector<std::string> pool::away_for(const pool_run& run) const {
+/// The agents that are away and that the run lacks; none if the present agents could hold it. Of an agent
+/// that has not come since the master's start only the name is known: it counts if the run asks for it by
+/// name.
+pool::away_agents pool::away_for(const pool_run& run) const {
   const auto& rules = run.terms.rules;
-  const auto may = [&](const std::string& name, const pool_agent& agent) {
-    return refusal(rules, name, agent.traits).empty() &&
-           (run.slots > 0 ? !rules.single_node || std::ssize(agent.slots) >= run.need() : aux_of(agent) > 0);
-  };
   if (run.slots > 0 && could_ever_hold(run))
     return {};
-  std::vector<std::string> seen, unseen;
-  bool enough = false;
-  for (const auto& [name, agent] : agents_)
-    if (agent.present)
-      enough = enough || (run.slots == 0 && may(name, agent));
-    else if (agent.expected && agent.seen && may(name, agent))
-      seen.push_back(name);
-    else if (const auto& asked = rules.agents;
-             agent.expected && !agent.seen && std::find(asked.begin(), asked.end(), name) != asked.end())
+  std::vector<std::string> alone, unseen;
+  std::vector<const pool_agent*> others;
+  for (const auto& [name, agent] : agents_) {
+    const bool may = refusal(rules, name, agent.traits).empty();
+    const bool holds = run.slots > 0 ? std::ssize(agent.slots) >= run.need() : aux_of(agent) > 0;
+    const auto& asked = rules.agents;
+    if (agent.present && run.slots == 0 && may && holds)
+      return {};
+    if (agent.present || !agent.expected)
+      continue;
+    if (agent.seen && may && holds)
+      alone.push_back(name);
+    else if (agent.seen && may)
+      others.push_back(&agent);
+    else if (!agent.seen && std::find(asked.begin(), asked.end(), name) != asked.end())
       unseen.push_back(name);
-  if (enough)
+  }
+  if (!alone.empty())
+    return {away_agents::each, std::move(alone)};
+  if (run.slots == 0)
+    others.clear(); // tasks without slots are on one agent
+  if (auto names = away_together(run, others); !names.empty())
+    return {away_agents::together, std::move(names)};
+  return {away_agents::asked_for, std::move(unseen)};
+}
+
+/// Those of `away` that together with the present agents could hold the run; none if all could not. Where
+/// these are few, none of them is superfluous.
+std::vector<std::string> pool::away_together(const pool_run& run,
+                                             const std::vector<const pool_agent*>& away) const {
+  constexpr std::size_t most_tried = 8;                       // each try looks at all agents of the pool
+  std::set<const pool_agent*> with(away.begin(), away.end()); // never iterated
+  const auto hold = [&] {
+    return fits_with(run, run.terms.rules, [&](const pool_agent& agent) {
+      return agent.present || with.contains(&agent) ? static_cast<int>(agent.slots.size()) : 0;
+    });
+  };
+  if (away.empty() || !hold())
     return {};
-  return !seen.empty() && (run.slots == 0 || fits_bare(run, rules, true)) ? seen : unseen;
+  if (away.size() <= most_tried) {
+    auto smallest_first = away;
+    std::stable_sort(smallest_first.begin(), smallest_first.end(),
+                     [](const auto* a, const auto* b) { return a->slots.size() < b->slots.size(); });
+    for (const auto* one : smallest_first) {
+      with.erase(one);
+      if (!hold())
+        with.insert(one);
+    }
+  }
+  std::vector<std::string> names;
+  for (const auto* one : away)
+    if (with.contains(one))
+      names.push_back(one->now.name);
+  return names;
 }
 
 std::string pool::away_text(const pool_run& run) const {
-  constexpr std::size_t most = 5;
-  const auto names = away_for(run);
+  const auto [how, names] = away_for(run);
   if (names.empty())
     return {};
-  std::string text;
-  for (std::size_t i = 0; i < names.size() && i < most; ++i)
-    text += (i ? ", " : "") + names[i];
-  if (names.size() > most)
-    text += " and " + std::to_string(names.size() - most) + " more";
-  return names.size() == 1 ? "; agent " + text + ", which could hold it, is away" +
-                               (stays_drained(agents_, names.front()) ? " and drained" : "")
-                           : "; agents " + text + ", which could hold it, are away";
+  const bool one = names.size() == 1;
+  const char* what = how == away_agents::asked_for ? "which it asks for"
+                     : how == away_agents::each
+                       ? (one ? "which could hold it" : "each of which could hold it")
+                     : one ? "with which the pool could hold it"
+                           : "with which together the pool could hold it";
+  return (one ? "; agent " : "; agents ") + names_text(names) + ", " + what +
+         (one ? ", is away" : ", are away") +
+         (one && stays_drained(agents_, names.front()) ? " and drained" : "");
 }
 
 /// Which agents that the run may use get no new work. Those that leave for another pool are named.
@@ -153,7 +191,8 @@ std::vector<pool::reason_text> pool::reasons(const pool_run& run, const pool_run
   case pool_run::phase::holding:
     return {{"running", "it holds " + slots_text(run.held())}};
   case pool_run::phase::stopping:
-    return {{"stopping", std::string("it was preempted, and saves") +
+    return {{"stopping", (run.killed ? std::string("its agent or its slots were disabled, so it is killed")
+                                     : std::string("it was preempted, and saves")) +
                            (heir_of(run) ? "; its slots go to " + name_of(*heir_of(run)) : "")}};
   case pool_run::phase::waiting:
     break;
@@ -452,7 +491,7 @@ value pool::agents_for(const pool_run& run) const {
     append(shown, "free", free);
     append(shown, "why", std::move(why));
   }
-  for (const auto& name : run.waits() ? away_for(run) : std::vector<std::string>())
+  for (const auto& name : run.waits() ? away_for(run).names : std::vector<std::string>())
     if (std::ssize(list) < most)
       list.push_back({{"agent", name}, {"free", 0}, {"fits", false}, {"why", "is away"}});
   return list;
@@ -538,7 +577,11 @@ value pool::explain(allocation_id id, time_point now) {
 }
 
 value pool::explain(const pool_run& run, const reason_text& reason, time_point now) {
-  return {{"reason", {{"code", reason.first}, {"text", reason.second}}},
+  auto text = reason.second;
+  if (reason.first == "provider_failed" && supply_.retry_at > now)
+    text += "; it is tried again in " +
+            std::to_string(std::chrono::ceil<std::chrono::seconds>(supply_.retry_at - now).count()) + " s";
+  return {{"reason", {{"code", reason.first}, {"text", std::move(text)}}},
           {"position", run.waits() ? value(position(run)) : value()},
           {"agents", agents_for(run)},
           {"wouldFree", would_free(run, now)},
@@ -728,7 +771,7 @@ value pool::explain(allocation_id id, const std::vector<run_outlook>& outlooks, 
   said["priority"] = priority_of(*run.job);
   said["weight"] = run.job->terms.weight;
   said["user"] = run.job->terms.user;
-  said["since"] = run.since == time_point{} ? value() : value(to_rfc3339(run.since));
+  said["since"] = or_null(run.since);
   said["waitedSeconds"] = run.waits() ? value(seconds_between(run.since, now)) : value();
   if (auto& reserved = said["reservation"]; reserved.is_object())
     reserved["since"] = to_rfc3339(*run.reserved);
@@ -816,6 +859,10 @@ value pool::details() {
                      {"starting", supply_.starting},
                      {"error", supply_.error.empty() ? value() : value(supply_.error)},
                      {"faults", supply_.faults},
+                     {"retryAt", or_null(supply_.retry_at)},
+                     {"failedLaunches", supply_.failed_launches},
+                     {"launchFailedAt", or_null(supply_.launch_failed_at)},
+                     {"launchFailure", supply_.launch_failure},
                      {"maxSlots", supply_.type.empty()
                                     ? value()
                                     : value(std::int64_t{supply_.max_instances} * supply_.instance_slots)}}},

@@ -3,6 +3,7 @@
 #include "actors/pool/pool.hpp"
 
 #include <algorithm>
+#include <string_view>
 
 namespace troupe {
 
@@ -163,6 +164,7 @@ void pool::preempt(actions& out, pool_run& victim, allocation_id wanted_by, cons
   if (victim.state != pool_run::phase::holding)
     return;
   victim.state = pool_run::phase::stopping;
+  victim.killed = reason == std::string_view("disabled");
   victim.job->stopping += victim.held();
   policy_->changed(*victim.job);
   running_.erase(victim);

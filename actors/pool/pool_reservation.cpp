@@ -151,6 +151,11 @@ std::vector<const pool_run*> fewest_holders(const held_runs& held, int slots) {
   return chosen;
 }
 
+/// Orders second turns by what their jobs had.
+bool has_less(const std::pair<pool_policy::standing, time_point>& turn, const pool_policy::standing& what) {
+  return turn.first < what;
+}
+
 } // namespace
 
 void pool::age(time_point now) {
@@ -184,7 +189,8 @@ bool pool::was_passed(const pool_run& run) const {
   if (run.passed)
     return true;
   if (!policy_->ranked()) {
-    const auto again = second_turns_.lower_bound(policy_->standing_of(*run.job));
+    const auto again =
+      std::lower_bound(second_turns_.begin(), second_turns_.end(), policy_->standing_of(*run.job), has_less);
     return again != second_turns_.end() && again->second > std::max(run.since, run.job->served);
   }
   const auto later = std::upper_bound(grants_.begin(), grants_.end(), run.entered,
@@ -199,12 +205,15 @@ void pool::note_second_turn(const pool_job& job) {
   if (job.served == time_point{})
     return;
   const auto what = policy_->standing_of(job);
-  if (const auto above = second_turns_.lower_bound(what);
-      above != second_turns_.end() && above->second >= job.served)
+  auto end = std::lower_bound(second_turns_.begin(), second_turns_.end(), what, has_less);
+  if (end != second_turns_.end() && end->second >= job.served)
     return;
-  const auto at = second_turns_.insert_or_assign(what, job.served).first;
-  while (at != second_turns_.begin() && std::prev(at)->second <= at->second)
-    second_turns_.erase(std::prev(at));
+  if (end != second_turns_.end() && end->first == what)
+    ++end;
+  // The new entry takes the place of those before `end` that are no later.
+  const auto at = std::partition_point(second_turns_.begin(), end,
+                                       [&](const auto& turn) { return turn.second > job.served; });
+  second_turns_.insert(second_turns_.erase(at, end), {what, job.served});
 }
 
 /// The first run that has waited for reserve_after and that `run` would pass if it started now; null where

@@ -118,6 +118,7 @@ struct pool_run {
   bool guest = false;        ///< the run waits in another pool as well, and takes what is left over here
   bool loose = false;        ///< `kept` are slots of runs that were not preempted for this one
   bool fell_back = false;    ///< the run was told of the pools that it may fall back to
+  bool killed = false;       ///< the run stops as its agent or its slots were disabled: it is killed
   int offered = 0;           ///< number of slots in the newest report_spare
   int promisable = 0;        ///< number of held slots that could be kept for another run when this one ends
   time_point since;          ///< since when the run waits, or holds its slots; the epoch: long ago

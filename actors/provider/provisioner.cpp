@@ -386,7 +386,7 @@ void provisioner::on(out& s, const instances_launched& ev, time_point now) {
   for (const auto& id : ids)
     ended_.erase(id); // the name may be used again
   undrain_renewed(s);
-  const auto said = "it launched " + std::to_string(ids.size()) +
+  const auto said = "the last launch brought " + std::to_string(ids.size()) +
                     (ids.size() == 1 ? " instance where " : " instances where ") + std::to_string(count) +
                     (count == 1 ? " was ordered" : " were ordered");
   if (ids.size() == count)
@@ -424,6 +424,8 @@ void provisioner::on(out&, const provider_configured& ev, time_point now) {
     ++changes_;
   settings_ = std::move(next);
   faults_.erase("former");
+  faults_.erase("launch"); // what was wrong with a launch need not be wrong with the next one
+  went_well("launch");
   said_done_ = false;
   failures_ = 0;
   retry_at_.reset();
@@ -434,6 +436,8 @@ void provisioner::failed(const char* call, const std::string& why, time_point no
   if (failures_ == 0)
     failing_since_ = now;
   ++failures_;
+  failed_at_ = now;
+  failure_ = why;
   retry_at_ = now + back_off(failures_, settings_.first_pause, settings_.longest_pause);
   if (failures_ > settings_.error_retries && now >= failing_since_ + settings_.error_timeout)
     errors_[call] = why;
@@ -506,6 +510,15 @@ supply_told provisioner::supply() const {
       else
         out.faults.push_back(it->second);
     }
+  if (errors_.contains("list") && !errors_.contains("launch"))
+    out.retry_at = list_at_;
+  else if (retry_at_ && !retires())
+    out.retry_at = *retry_at_;
+  out.failed_launches = failures_;
+  if (failures_ > 0) {
+    out.launch_failed_at = failed_at_;
+    out.launch_failure = failure_;
+  }
   if (is_former()) {
     std::vector<std::string> ids;
     for (const auto& [id, x] : instances_)

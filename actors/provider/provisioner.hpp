@@ -191,8 +191,9 @@ private:
   std::uint64_t changes_ = 0; ///< number of times that other settings have changed what the instances are
   std::map<std::string, agent_state> agents_;
   time_point list_at_;
-  int failures_ = 0; ///< number of launches in a row that failed
-  time_point failing_since_;
+  int failures_ = 0;                     ///< number of launches in a row that failed
+  time_point failing_since_, failed_at_; ///< when the first and the newest of these failed
+  std::string failure_;                  ///< why the newest of these failed
   std::optional<time_point> retry_at_;
   std::optional<time_point> next_;            ///< when time alone changes something; none: never
   std::map<std::string, std::string> errors_; ///< failures that are not resolved, by call

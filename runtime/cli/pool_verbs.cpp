@@ -88,8 +88,25 @@ int pool_describe(session& s, const arguments& given) {
              << (part(provider, "type").is_string() ? provider.value("type", "") : "that was taken out")
              << ": " << count << (count == 1 ? " instance, of which " : " instances, of which ") << starting
              << (starting == 1 ? " starts\n" : " start\n");
+    const auto seconds = [&](const char* key) { // until that moment; below 0: it is over
+      const auto& text = part(provider, key);
+      const auto at = text.is_string() ? parse_rfc3339(text.get<std::string>()) : std::nullopt;
+      return at ? std::optional(std::chrono::duration<double>(*at - s.io.now()).count()) : std::nullopt;
+    };
     if (const auto& failure = part(provider, "error"); failure.is_string())
       s.io.out << "  failed: " << failure.get<std::string>() << "\n";
+    if (const auto since = seconds("launchFailedAt")) {
+      const auto failed = provider.value("failedLaunches", 0);
+      s.io.out << "  " << failed
+               << (failed == 1 ? " launch failed, " : " launches in a row failed, the last one ")
+               << span_text(-*since) << " ago"
+               << (part(provider, "error") == part(provider, "launchFailure")
+                     ? std::string()
+                     : ": " + provider.value("launchFailure", ""))
+               << "\n";
+    }
+    if (const auto until = seconds("retryAt"); until && *until > 0)
+      s.io.out << "  tried again in " << span_text(*until) << "\n";
     for (const auto& fault : part(provider, "faults"))
       s.io.out << "  wrong: " << fault.get<std::string>() << "\n";
   }

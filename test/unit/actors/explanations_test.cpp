@@ -124,6 +124,16 @@ TEST(Explanation, WhoMakesRoomHearsForWhom) {
   EXPECT_TRUE(got["behind"].is_null());
 }
 
+TEST(Explanation, WhoIsOnADisabledSlotIsKilled) {
+  auto x = example();
+  x.trial.runs = {placed(1, 0s, 1s)};
+  x.trial.runs[0].preempted = "disabled";
+  x.run = {1};
+  const auto said = said_by_pool("running"); // the pool that was made again does not know it yet
+  const auto got = explanation_of(x, said, "KILLING", t0 + 9s);
+  EXPECT_EQ(got["reason"]["text"], "its agent or its slots were disabled, so it is killed");
+}
+
 TEST(Explanation, AnEarlierRunHasEnded) {
   auto x = example();
   x.trial.runs = {placed(1, 0s, 1s), placed(2, 50s, 51s)};

@@ -186,6 +186,18 @@ TEST(PoolExplain, TellsThatVictimsSave) {
   EXPECT_EQ(p.why(3)["wouldFree"][0]["preemptedFor"], "3.1") << "what stops already counts as coming";
 }
 
+TEST(PoolExplain, TellsThatWhatIsDisabledIsKilled) {
+  const std::string killed = "its agent or its slots were disabled, so it is killed";
+  explained_pool p;
+  p.up("a", 2).ask(1, 1).ask(2, 1).up("b", 1).ask(3, 1);
+  p.tell(agent_drain{"a", false, {0}, false, {0}}).tell(agent_drain{"b", true, {}, true});
+  EXPECT_EQ(p.why(1)["reason"], (value{{"code", "stopping"}, {"text", killed}}));
+  EXPECT_EQ(p.code(2), "running");
+  EXPECT_EQ(p.why(3)["reason"]["text"], killed);
+  p.tell(agent_drain{"b", false});
+  EXPECT_EQ(p.why(3)["reason"]["text"], killed) << "the order to kill it is not taken back";
+}
+
 TEST(PoolExplain, TellsThatWhatIsFreeIsKeptForAnother) {
   explained_pool p;
   p.up("a", 2).ask(1, 1).ask(2, 2).ask(3, 1); // run 3 passes run 2
@@ -443,6 +455,24 @@ TEST(PoolExplain, TellsWhatTheProviderOfAnElasticPoolDoes) {
   }
 }
 
+TEST(PoolExplain, SaysWhenAProviderThatFailedIsTriedAgain) {
+  explained_pool p;
+  auto told = supply(1, 2, 0, 0, "no quota");
+  EXPECT_TRUE(p.tell(told).details()["provider"]["retryAt"].is_null());
+  told.retry_at = t0 + 12s;
+  told.failed_launches = 3;
+  told.launch_failed_at = t0 - 8s;
+  p.tell(told).ask(1, 1).wait(200ms);
+  const std::string failed = "the provider of the pool failed: no quota";
+  EXPECT_EQ(p.why(1)["reason"]["text"], failed + "; it is tried again in 12 s");
+  EXPECT_EQ(p.why(1, {})["reason"]["text"], failed + "; it is tried again in 12 s");
+  const auto provider = p.details()["provider"];
+  EXPECT_EQ(provider["retryAt"], to_rfc3339(t0 + 12s));
+  EXPECT_EQ(provider["failedLaunches"], 3);
+  EXPECT_EQ(provider["launchFailedAt"], to_rfc3339(t0 - 8s));
+  EXPECT_EQ(p.wait(12s).why(1)["reason"]["text"], failed) << "it is tried now";
+}
+
 TEST(PoolExplain, NamesAgentsThatAreAwayAndCouldHoldIt) {
   const auto on_b = [](run_terms& r) { r.rules.agents = {"b"}; };
   const auto rack = [](run_terms& r) { r.rules.labels["rack"] = {"x"}; };
@@ -459,7 +489,9 @@ TEST(PoolExplain, NamesAgentsThatAreAwayAndCouldHoldIt) {
     p.ask(1, 1, 42, on_b).ask(2, 1, 42, rack).ask(3, 0, 42, rack).ask(4, 3);
     for (const std::uint64_t trial : {1, 2, 3})
       EXPECT_EQ(said(p, trial), none + away) << trial;
-    EXPECT_EQ(said(p, 4), "too_large: it needs 3 slots, and the pool has 2" + away);
+    EXPECT_EQ(said(p, 4),
+              "too_large: it needs 3 slots, and the pool has 2; agent b, with which the pool could "
+              "hold it, is away > start agent b again");
     const auto agents = p.why(2)["agents"];
     ASSERT_EQ(agents.size(), 2u) << agents.dump();
     EXPECT_EQ(agents[1], (value{{"agent", "b"}, {"free", 0}, {"fits", false}, {"why", "is away"}}));
@@ -482,9 +514,42 @@ TEST(PoolExplain, NamesAgentsThatAreAwayAndCouldHoldIt) {
   {
     explained_pool p; // the pool was made again, and agent b has not registered yet
     p.up("a", 2).tell(agent_down{"b"}).ask(1, 1, 42, on_b).ask(2, 1, 42, rack);
-    EXPECT_EQ(said(p, 1), none + away);
+    EXPECT_EQ(said(p, 1), none + "; agent b, which it asks for, is away > start agent b again")
+      << "nobody knows what it has";
     EXPECT_EQ(said(p, 2).find("away"), std::string::npos) << "nobody knows what labels it has";
   }
+}
+
+TEST(PoolExplain, SaysWhichAgentsThatAreAwayAGangNeedsTogether) {
+  struct row {
+    int slots;
+    const char* away;
+    const char* advice;
+  } rows[] = {
+    {3, "; agent e, which could hold it, is away", "start agent e again"},
+    {4, "; agent e, which could hold it, is away", "start agent e again"},
+    {5, "; agent e, with which the pool could hold it, is away", "start agent e again"},
+    {6, "; agents d, e, with which together the pool could hold it, are away", "start agents d, e again"},
+    {8, "; agents c, d, e, with which together the pool could hold it, are away",
+     "start agents c, d, e again, and troupe agent enable c"},
+    {9, "; agents b, c, d, e, with which together the pool could hold it, are away",
+     "start agents b, c, d, e again, and troupe agent enable c"},
+    {10, "", "lower resources.slots_per_trial, or start more or larger agents"},
+  };
+  for (const auto& r : rows) {
+    explained_pool p;
+    p.up("a", 1).up("b", 1).up("c", 1).up("d", 2).up("e", 4).tell(agent_drain{"c"});
+    for (const char* away : {"b", "c", "d", "e"})
+      p.tell(agent_down{away});
+    const auto why = p.ask(1, r.slots).why(1, {});
+    EXPECT_EQ(why["reason"]["text"],
+              "it needs " + std::to_string(r.slots) + " slots, and the pool has 1" + r.away);
+    EXPECT_EQ(why["advice"], r.advice) << r.slots;
+  }
+  explained_pool p;
+  p.up("a", 1).up("b", 2).up("c", 2).tell(agent_down{"b"}).tell(agent_down{"c"}).ask(1, 2);
+  EXPECT_EQ(p.why(1)["reason"]["text"],
+            "it needs 2 slots, and the pool has 1; agents b, c, each of which could hold it, are away");
 }
 
 TEST(PoolExplain, NamesTheRunsWithoutSlotsOfEachAgent) {

@@ -327,6 +327,42 @@ TEST_F(Provision, SaysAnErrorOnlyAfterTheRetriesAndTheTimeItWasGiven) {
   EXPECT_EQ(machine->supply().error, "no quota");
 }
 
+TEST_F(Provision, TellsWhichLaunchesFailedAndWhenTheyAreTriedAgain) {
+  begin({.type = "local", .instance_slots = 1, .error_retries = 1});
+  const auto told = [&] {
+    const auto x = machine->supply();
+    const auto at = [](time_point t) {
+      return t == time_point{}
+               ? "-"
+               : std::to_string(std::chrono::duration_cast<std::chrono::seconds>(t - t0).count());
+    };
+    return x.error + " | " + std::to_string(x.failed_launches) + " " + at(x.launch_failed_at) + " " +
+           x.launch_failure + " | " + at(x.retry_at);
+  };
+  static_cast<void>(tell(work(1), 0s));
+  static_cast<void>(tell(list({}), 0s));
+  EXPECT_EQ(told(), " | 0 -  | -");
+  static_cast<void>(tell(instances_launched{1, {}, "no quota"}, 1s));
+  EXPECT_EQ(told(), " | 1 1 no quota | 6") << "it is no error yet";
+  static_cast<void>(tell(time_passed{}, 6s));
+  static_cast<void>(tell(instances_launched{2, {}, "no quota"}, 7s));
+  EXPECT_EQ(told(), "no quota | 2 7 no quota | 17");
+  static_cast<void>(tell(work(0), 8s));
+  EXPECT_EQ(told(), "no quota | 2 7 no quota | 17") << "nothing waits, and its time says how old it is";
+  static_cast<void>(tell(provider_configured{{{"type", "local"}, {"instance_slots", 1}}}, 9s));
+  EXPECT_EQ(told(), " | 0 -  | -") << "other settings are tried at once";
+  EXPECT_EQ(tell(work(1), 10s), "ordered 3 | launch 3:1");
+  static_cast<void>(tell(instances_launched{3, {}, "no quota"}, 11s));
+  EXPECT_EQ(tell(time_passed{}, 16s), "ordered 4 | launch 4:1");
+  static_cast<void>(tell(instances_launched{4, {"i1"}, ""}, 17s));
+  EXPECT_EQ(told(), " | 1 11 no quota | -") << "whether it is right shows when its agent registers";
+  static_cast<void>(tell(list({"i1"}), 18s));
+  static_cast<void>(tell(work(0, {"i1!"}), 19s));
+  EXPECT_EQ(told(), " | 0 -  | -");
+  static_cast<void>(tell(instances_listed{{}, "no network"}, 20s));
+  EXPECT_EQ(told(), "no network | 0 -  | 25");
+}
+
 TEST_F(Provision, TellsEachCallThatFails) {
   begin({.instance_slots = 1, .max_instances = 3}, {"i1"});
   static_cast<void>(tell(work(2), 0s));
