@@ -3,6 +3,7 @@
 #include "actors/shells/driven.hpp"
 #include "actors/shells/durable.hpp"
 #include "actors/shells/probed.hpp"
+#include "system/background_thread.hpp"
 
 #include <caf/all.hpp>
 
@@ -21,6 +22,8 @@ public:
 
   journal_actor::behavior_type make_behavior(std::shared_ptr<storage::journal> journal, journal_peers peers) {
     self_->enter("journal");
+    if (!driven_by_test(self_->system()))
+      take_short_slices();
     journal_ = std::move(journal);
     peers_ = std::move(peers);
     self_->describe_by([this]() -> value {

@@ -227,7 +227,8 @@ class Bench:
                                 cpu[what, one].append((one.cpu() - before) / many * 1e6)
         m = statistics.median
         for what, _, least in asked:
-            self.row(what, m(took[what, rbac]), m(took[what, basic]), "us", f"{m(cpu[what, rbac]):.0f} and {m(cpu[what, basic]):.0f} us", least)
+            pairs = [a / b for a, b in zip(took[what, rbac], took[what, basic])]  # of one moment: the host changes from minute to minute
+            self.row(what, m(took[what, rbac]), m(took[what, basic]), "us", f"{m(cpu[what, rbac]):.0f} and {m(cpu[what, basic]):.0f} us", least, ratio=m(pairs))
         with rbac.running(), basic.running():
             # right after a change of the cluster, because assignments are read anew then
             took = {rbac: [], basic: []}

@@ -1,4 +1,5 @@
 #include "runtime/api/connection.hpp"
+#include "system/background_thread.hpp"
 
 #include <boost/asio/post.hpp>
 
@@ -270,7 +271,10 @@ result<std::unique_ptr<server>> server::start(server_options how, gate& cluster,
     // Opens the loop's descriptors now, so that the number of open descriptors later depends only on
     // connections.
     net::steady_timer{one.io};
-    x->threads.emplace_back([&one, work = net::make_work_guard(one.io)] { one.io.run(); });
+    x->threads.emplace_back([&one, work = net::make_work_guard(one.io)] {
+      take_short_slices(); // a request is answered beside a removal, and not after its slice
+      one.io.run();
+    });
   }
   return std::unique_ptr<server>(new server(std::move(x)));
 }
