@@ -143,11 +143,15 @@ void allocation::on(allocation_step& s, const allocation_stop& ev, time_point no
 }
 
 /// The pool wants the slots for another run. That means a graceful stop, which does not count as a restart. A
-/// repeat, for example by a pool that was made again, changes nothing.
+/// repeat, for example by a pool that was made again, changes nothing; but a run that saves is killed where
+/// its agent or slots are disabled meanwhile.
 void allocation::on(allocation_step& s, const preempt_allocation& ev, time_point now) {
-  if (std::holds_alternative<asking>(phase_) || stop())
+  if (std::holds_alternative<asking>(phase_))
     return;
-  note(s, allocation_preempted{now, ev.wanted_by, ev.reason});
+  const allocation_preempted order{now, ev.wanted_by, ev.reason};
+  if (const auto* before = stop(); before && (before->kill || !stop_of(order).kill))
+    return;
+  note(s, order);
   enter_stop(stop_of(*preempted_), now);
   order_stop(s, now);
 }

@@ -209,6 +209,21 @@ TEST(Allocation, WhoCannotHearOfAStopIsJudgedByItsOwnEnd) {
         {silent(exit_of("a", 0)), 3s, stopped}});
 }
 
+TEST(Allocation, WhoSavesIsKilledWhereItsSlotsAreDisabledMeanwhile) {
+  const row placed{on_a, 0s, "placed(a:0) | start(a:0)"}, up{task_started{id, "a", 7}, 1s, " | "};
+  const row disabled{preempt_allocation{id, {}, "disabled"}, 3s, "preempted(disabled) | kill(a)"};
+  const row again{preempt_allocation{id, {}, "disabled"}, 4s, " | "};
+  const row ended{exit_of("a", -1, 9), 5s, "closed(stopped) | release forget(a) report(stopped)"};
+  play({placed,
+        up,
+        {preempt_allocation{id, {}, "priority"}, 2s, "preempted(priority) | preempt(a preempted: priority)"},
+        {preempt_allocation{id, {}, "fair_share"}, 2s, " | "},
+        disabled,
+        again,
+        ended});
+  play({placed, up, {allocation_stop{false, "paused"}, 2s, " | preempt(a paused)"}, disabled, again, ended});
+}
+
 TEST(Allocation, AGangThatCannotHearOfAStopIsJudgedWhenAllAreOver) {
   const std::vector<row> begin{
     {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},
