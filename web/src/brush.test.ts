@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { brushed, celled, dimension, passes, readBrushes, value, withBrushes, writeBrushes, type Row } from "./brush";
+import { brushed, celled, dimension, noBrushes, passes, readBrushes, value, withBrushes, writeBrushes, type Row } from "./brush";
 
 const row = (id: number, hp: Record<string, unknown>, best: number | string = id): Row => ({ id, hp, hparams: {}, totalBatches: id * 1000, best: { metric: best }, latest: null, metrics: { "training.a,b": { last: id, min: 0, max: 9 } } }) as unknown as Row;
 const kept = (rows: Row[], text: string) => rows.filter((t) => passes(t, readBrushes(text))).map((t) => t.id);
@@ -13,6 +13,7 @@ describe("brushes", () => {
       { key: "best", from: -3, to: -1.5 },
     ]);
     expect(readBrushes("lr:0.5;x..y;")).toEqual([]);
+    expect(noBrushes("lr:0.5;k:1..2;x..y;")).toEqual(["lr:0.5", "x..y"]);
     expect(readBrushes("lr:0.4..0.2")).toEqual([{ key: "lr", from: 0.2, to: 0.4 }]);
     expect(readBrushes("act:relu..9")).toEqual([{ key: "act", from: "9", to: "relu" }]); // words as on the axis, where numbers are first
     expect(readBrushes("opt:sgd..adam")).toEqual([{ key: "opt", from: "adam", to: "sgd" }]);

@@ -102,16 +102,18 @@ export function between(key: string, a: string, b: string): Brush {
 const escaped = (text: string): string => text.replace(/[\\:.]/g, "\\$&");
 const unescaped = (text: string): string => text.replace(/\\([\\:.])/g, "$1");
 
-export function readBrushes(text: string): Brush[] {
-  return pieces(text, ";").flatMap((part) => {
-    const m = /^((?:[^\\:]|\\.)*):(.*)$/s.exec(part);
-    if (!m) return [];
-    // Numbers contain points, so that two points separate the ends.
-    const ends = /^((?:[^\\]|\\.)*?)\.\.((?!\.).*)$/s.exec(m[2]!);
-    if (!ends) return [];
-    return [between(unescaped(m[1]!), unescaped(ends[1]!), unescaped(ends[2]!))];
-  });
+function readBrush(part: string): Brush | null {
+  const m = /^((?:[^\\:]|\\.)*):(.*)$/s.exec(part);
+  if (!m) return null;
+  // Numbers contain points, so that two points separate the ends.
+  const ends = /^((?:[^\\]|\\.)*?)\.\.((?!\.).*)$/s.exec(m[2]!);
+  return ends ? between(unescaped(m[1]!), unescaped(ends[1]!), unescaped(ends[2]!)) : null;
 }
+
+export const readBrushes = (text: string): Brush[] => pieces(text, ";").flatMap((part) => readBrush(part) ?? []);
+
+/** The parts of an address that should be brushes and are none. */
+export const noBrushes = (text: string): string[] => pieces(text, ";").filter((part) => part.trim() !== "" && !readBrush(part));
 
 export function writeBrushes(all: readonly Brush[]): string {
   const end = (x: number | string) => (typeof x === "number" ? String(x) : escaped(x));

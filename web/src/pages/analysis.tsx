@@ -9,7 +9,7 @@ import { hovered } from "../hover";
 import { pastTime } from "../past";
 import { params, pastAt, set } from "../router";
 import { clean, metricOf, nameOf, short } from "../text";
-import { addressed, between, dimension, full, passes, readBrushes, value, withBrushes, writeBrushes, type Brush } from "../brush";
+import { addressed, between, dimension, full, noBrushes, passes, readBrushes, value, withBrushes, writeBrushes, type Brush } from "../brush";
 import { Front, Heatmap, History as BestSoFar, Parallel, Scatter, Timeline } from "../plots";
 import { bestSoFar } from "../spark";
 import { held } from "../timeline";
@@ -75,6 +75,11 @@ export function Analysis(props: { of: Experiment }) {
   );
   return (
     <>
+      {noBrushes(brushText).map((part, i) => (
+        <p key={i} role="status">
+          <bdi>{clean(part)}</bdi> in the address is no range of values, and keeps nothing out. A range is KEY:FROM..TO.
+        </p>
+      ))}
       {brushes.length > 0 && (
         <p role="status">
           {passing.size} of {all.length} trials pass{" "}
