@@ -100,7 +100,11 @@ provisioner_step provisioner::apply(const provisioner_event& ev, time_point now)
   std::visit([&](const auto& x) { on(s, x, now); }, ev);
   for (auto& [id, x] : instances_)
     if (const auto* agent = agent_of(x); agent && agent->connected) {
-      x.came = true;
+      if (!std::exchange(x.came, true)) { // launches work
+        failures_ = 0;
+        retry_at_.reset();
+        went_well("launch");
+      }
       x.undrains = x.undrains && agent->drained;
     }
   if (listed_) {
@@ -204,11 +208,6 @@ void provisioner::on(out&, const pool_demand& ev, time_point now) {
     auto& agent = agents_[one.agent];
     if (agent.since == time_point{} || agent.connected != one.connected || agent.idle != one.idle)
       agent.since = now;
-    if (one.connected && !agent.connected && is_own(one.agent)) { // shows that launches work
-      failures_ = 0;
-      retry_at_.reset();
-      went_well("launch");
-    }
     agent.connected = one.connected;
     agent.idle = one.idle;
     agent.drained = one.drained;

@@ -327,6 +327,18 @@ TEST_F(Provision, SaysAnErrorOnlyAfterTheRetriesAndTheTimeItWasGiven) {
   EXPECT_EQ(machine->supply().error, "no quota");
 }
 
+TEST_F(Provision, ForgetsFailedLaunchesOnceAnAgentCameAlsoWhereItsNameIsToldLater) {
+  static_cast<void>(tell(work(1), 0s));
+  static_cast<void>(tell(list({}), 0s));
+  static_cast<void>(tell(instances_launched{1, {}, "no quota"}, 1s));
+  static_cast<void>(tell(time_passed{}, 6s));
+  static_cast<void>(tell(instances_launched{2, {"i1"}, ""}, 7s));
+  static_cast<void>(tell(work(0, {"i1"}), 8s));
+  EXPECT_EQ(machine->supply().failed_launches, 1) << "nobody knows yet whose agent it is";
+  static_cast<void>(tell(list({"i1"}), 9s));
+  EXPECT_EQ(machine->supply().failed_launches, 0);
+}
+
 TEST_F(Provision, TellsWhichLaunchesFailedAndWhenTheyAreTriedAgain) {
   begin({.type = "local", .instance_slots = 1, .error_retries = 1});
   const auto told = [&] {
