@@ -74,7 +74,7 @@ private:
 
   std::map<trial_id, known_trial> all_;
   std::map<std::string, trial_id> by_key_;
-  std::array<std::set<trial_id>, 5> of_rank_; ///< by how far their state is, as in the diagram above
+  std::array<std::set<trial_id>, 5> of_rank_; ///< by the rank of their state, from paused to running
   std::set<std::pair<time_point, trial_id>> by_end_;
 };
 

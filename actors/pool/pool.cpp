@@ -169,10 +169,12 @@ void pool::end_disabled(actions& out, pool_run& run) {
   };
   if (!run.granted || run.waits() || std::none_of(run.on.begin(), run.on.end(), here))
     return;
-  if (run.state == pool_run::phase::holding)
+  if (run.state == pool_run::phase::holding) {
     preempt(out, run, {}, "disabled");
-  else
+  } else {
+    run.killed = true;
     out.push_back(preempt_allocation{run.id, {}, "disabled"});
+  }
 }
 
 void pool::on(actions& out, const agent_forgotten& ev) {

@@ -321,8 +321,8 @@ private:
                  const std::function<int(const pool_agent&)>& slots_of) const;
   std::string enabling_text(const pool_run& run) const;
   struct away_agents {
-    /// Each of them could hold the run, or all together with the present ones could; or the run asks for them
-    /// by name, and nothing else is known of them.
+    /// each: every one of them alone could hold the run; together: all of them with the present agents could;
+    /// asked_for: the run names them, and how many slots they have is unknown.
     enum { each, together, asked_for } how = each;
     std::vector<std::string> names; ///< ascending
   };
@@ -392,8 +392,8 @@ private:
   /// Recent grants in the order of time: only those whose rank no later grant exceeds.
   std::deque<std::pair<std::uint64_t, run_rank>> grants_;
   /// In a pool of turns, jobs that were served after they had been served before: when that was, by what the
-  /// job had when it was served again. Only entries above which nobody was served later, so that they ascend
-  /// by standing and descend by time. A grant changes few of them, and mostly takes no memory for that.
+  /// job had when it was served again. Standings ascend and times descend: an entry is removed when one with
+  /// a higher standing has a later time. A grant changes few entries.
   std::vector<std::pair<pool_policy::standing, time_point>> second_turns_;
   std::optional<time_point> ripe_;  ///< when a possible victim will have run for min_run
   std::set<allocation_id> elastic_; ///< runs that hold fewer slots than they asked for

@@ -73,9 +73,9 @@ bool pool::fits_with(const pool_run& run, const placement_rules& rules,
   return false;
 }
 
-/// The agents that are away and that the run lacks; none if the present agents could hold it. Of an agent
-/// that has not come since the master's start only the name is known: it counts if the run asks for it by
-/// name.
+/// The agents that are away and that the run lacks; none if the present agents could hold it. The pool knows
+/// only the names of agents that have not registered since the master's start. They count if the run names
+/// them.
 pool::away_agents pool::away_for(const pool_run& run) const {
   const auto& rules = run.terms.rules;
   if (run.slots > 0 && could_ever_hold(run))

@@ -198,6 +198,16 @@ TEST(PoolExplain, TellsThatWhatIsDisabledIsKilled) {
   EXPECT_EQ(p.why(3)["reason"]["text"], killed) << "the order to kill it is not taken back";
 }
 
+TEST(PoolExplain, TellsThatAVictimWhoseAgentIsDisabledIsKilledToo) {
+  explained_pool p(with([](auto& s) { s.preemption = true; }));
+  p.up("a", 2).ask(1, 2, 50).ask(2, 1, 10);
+  EXPECT_EQ(p.why(1)["reason"]["text"], "it was preempted, and saves; its slots go to trial 2");
+  p.tell(agent_drain{"a", true, {}, true});
+  EXPECT_EQ(
+    std::string(p.why(1)["reason"]["text"]).find("its agent or its slots were disabled, so it is killed"),
+    0u);
+}
+
 TEST(PoolExplain, TellsThatWhatIsFreeIsKeptForAnother) {
   explained_pool p;
   p.up("a", 2).ask(1, 1).ask(2, 2).ask(3, 1); // run 3 passes run 2
