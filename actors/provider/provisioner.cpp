@@ -98,15 +98,7 @@ provisioner_step provisioner::apply(const provisioner_event& ev, time_point now)
   out s;
   next_.reset();
   std::visit([&](const auto& x) { on(s, x, now); }, ev);
-  for (auto& [id, x] : instances_)
-    if (const auto* agent = agent_of(x); agent && agent->connected) {
-      if (!std::exchange(x.came, true)) { // launches work
-        failures_ = 0;
-        retry_at_.reset();
-        went_well("launch");
-      }
-      x.undrains = x.undrains && agent->drained;
-    }
+  note_arrivals({});
   if (listed_) {
     end_some(s, now);
     drain_some(s);
@@ -122,6 +114,20 @@ provisioner_step provisioner::apply(const provisioner_event& ev, time_point now)
   if (is_done() && !std::exchange(said_done_, true))
     s.actions.push_back(provider_done{});
   return s;
+}
+
+/// Notes whose agents are connected, but for the instances `twice`, whose agent is another one's. The first
+/// connection of an agent shows that launches work, so the failures before it no longer count.
+void provisioner::note_arrivals(const std::set<std::string>& twice) {
+  for (auto& [id, x] : instances_)
+    if (const auto* agent = agent_of(x); agent && agent->connected && !twice.contains(id)) {
+      if (!std::exchange(x.came, true)) {
+        failures_ = 0;
+        retry_at_.reset();
+        went_well("launch");
+      }
+      x.undrains = x.undrains && agent->drained;
+    }
 }
 
 std::vector<provisioner_action> provisioner::resume(time_point now) {
@@ -235,6 +241,7 @@ void provisioner::on(out& s, const instances_listed& ev, time_point now) {
   went_well("list");
   listed_ = true;
   const auto found = take_list(ev.all);
+  note_arrivals(found.twice); // before a fault of this list counts as a failure
   if (!calling_)
     settle_orders(s, ev.all, found.adopted, now);
   undrain_renewed(s);

@@ -150,6 +150,7 @@ private:
   void list_again(out& s, time_point now);
   void drain_some(out& s);
   void undrain_renewed(out& s);
+  void note_arrivals(const std::set<std::string>& twice);
   void forget_some(out& s, time_point now);
   void finish(out& s, time_point now);
   bool gives_up_provider(time_point now);

@@ -339,6 +339,23 @@ TEST_F(Provision, ForgetsFailedLaunchesOnceAnAgentCameAlsoWhereItsNameIsToldLate
   EXPECT_EQ(machine->supply().failed_launches, 0);
 }
 
+TEST_F(Provision, WaitsLongerEachTimeThatAnInstanceBringsTheAgentOfAnother) {
+  static_cast<void>(tell(work(2), 0s));
+  static_cast<void>(tell(list({}), 0s));
+  static_cast<void>(tell(instances_launched{1, {"i1", "i2"}, ""}, 1s));
+  static_cast<void>(tell(work(1, {"i1!"}), 2s));
+  auto all = list({"i1", "i2"});
+  all.all[1].agent = "agent-i1";
+  EXPECT_EQ(tell(all, 3s), "ended i2 | end i2 (reported twice)") << "no launch at once";
+  EXPECT_EQ(machine->supply().retry_at, t0 + 8s);
+  EXPECT_EQ(tell(time_passed{}, 8s), "ordered 2 | launch 2:1");
+  static_cast<void>(tell(instances_launched{2, {"i3"}, ""}, 9s));
+  all.all[1].id = "i3";
+  EXPECT_EQ(tell(all, 10s), "ended i3 | end i3 (reported twice)");
+  EXPECT_EQ(machine->supply().failed_launches, 2);
+  EXPECT_EQ(machine->supply().retry_at, t0 + 20s);
+}
+
 TEST_F(Provision, TellsWhichLaunchesFailedAndWhenTheyAreTriedAgain) {
   begin({.type = "local", .instance_slots = 1, .error_retries = 1});
   const auto told = [&] {
