@@ -167,8 +167,10 @@ struct supply_told {
   int failed_launches = 0;   ///< number of launches in a row that failed, also those that are no error yet
   time_point launch_failed_at; ///< when the newest of these failed; the epoch: there is none
   std::string launch_failure;  ///< why the newest of these failed
+  int stopping = 0; ///< number of instances beside `instances` that were ordered to end and are not gone yet
   MSGPACK_DEFINE_ARRAY(type, instance_slots, max_instances, instances, starting, error, faults, labels,
-                       agents, prefix, changes, retry_at, failed_launches, launch_failed_at, launch_failure)
+                       agents, prefix, changes, retry_at, failed_launches, launch_failed_at, launch_failure,
+                       stopping)
 };
 
 using pool_event =

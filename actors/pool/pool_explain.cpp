@@ -318,9 +318,13 @@ std::optional<pool::reason_text> pool::supply_reason(const pool_run& run) const 
                                     (supply_.starting == 1 ? " instance of " : " instances of ") +
                                     slots_text(supply_.instance_slots) +
                                     (supply_.starting == 1 ? " starts" : " start")};
-  if (supply_.instances < supply_.max_instances)
-    return reason_text{"scaling", "the provider is asked for instances"};
-  return std::nullopt;
+  if (supply_.instances >= supply_.max_instances)
+    return std::nullopt;
+  if (supply_.instances + supply_.stopping >= supply_.max_instances) // the provider may have no more of them
+    return reason_text{"scaling", std::to_string(supply_.stopping) +
+                                    (supply_.stopping == 1 ? " instance ends" : " instances end") +
+                                    " before the provider is asked for others"};
+  return reason_text{"scaling", "the provider is asked for instances"};
 }
 
 /// The first run of the queue in turn. A run above a limit, which competes until a pass sets it aside, holds
@@ -852,11 +856,12 @@ value pool::details() {
           {"preemption", settings_.preemption},
           {"reserved", reserved_slots()},
           {"provider",
-           supply_.type.empty() && supply_.instances == 0 && supply_.error.empty()
+           supply_.type.empty() && supply_.instances + supply_.stopping == 0 && supply_.error.empty()
              ? value()
              : value{{"type", supply_.type.empty() ? value() : value(supply_.type)},
-                     {"instances", supply_.instances},
+                     {"instances", supply_.instances + supply_.stopping},
                      {"starting", supply_.starting},
+                     {"stopping", supply_.stopping},
                      {"error", supply_.error.empty() ? value() : value(supply_.error)},
                      {"faults", supply_.faults},
                      {"retryAt", or_null(supply_.retry_at)},

@@ -253,6 +253,7 @@ void provisioner::on(out& s, const instances_listed& ev, time_point now) {
     forget_later(x.second, now);
     return true;
   });
+  judge_endings();
   const auto say = [&](const char* kind, const std::string& text, bool is) {
     if (is)
       faults_[kind] = text;
@@ -413,9 +414,11 @@ void provisioner::on(out& s, const instances_launched& ev, time_point now) {
 void provisioner::on(out&, const instances_ended& ev, time_point now) {
   if (ev.failed.empty()) {
     for (const auto& id : ev.ids)
-      if (const auto it = ended_.find(id); it != ended_.end())
+      if (const auto it = ended_.find(id); it != ended_.end()) {
         it->second.is_live = false;
-    return went_well("terminate");
+        it->second.failures = 0;
+      }
+    return judge_endings();
   }
   errors_["terminate"] = ev.failed;
   for (const auto& id : ev.ids)
@@ -451,6 +454,21 @@ void provisioner::failed(const char* call, const std::string& why, time_point no
 
 void provisioner::went_well(const char* call) { errors_.erase(call); }
 
+/// A failure of `terminate` is an error until the instances that it did not end are gone, or are ended.
+void provisioner::judge_endings() {
+  if (!ends_again())
+    went_well("terminate");
+}
+
+/// When the next order to end instances is repeated that has failed; none: no such order has failed.
+std::optional<time_point> provisioner::ends_again() const {
+  std::optional<time_point> at;
+  for (const auto& [id, x] : ended_)
+    if (x.failures > 0)
+      at = at ? std::min(*at, x.again) : x.again;
+  return at;
+}
+
 bool provisioner::is_own(const std::string& agent) const {
   return std::any_of(instances_.begin(), instances_.end(), [&](const auto& x) {
     return x.second.is.agent.empty() ? x.first == agent : x.second.is.agent == agent;
@@ -475,6 +493,8 @@ int provisioner::starting() const {
     n += starts(x);
   return n;
 }
+
+int provisioner::stopping() const { return static_cast<int>(ended_.size()); }
 
 /// Whether the agent of the instance has not registered since the launch, or has and is about to be
 /// undrained. An agent that is away may be that of an earlier instance of the same name, on which the pool
@@ -508,6 +528,7 @@ supply_told provisioner::supply() const {
   out.max_instances = settings_.max_instances;
   out.instances = instances();
   out.starting = starting();
+  out.stopping = stopping();
   // The first of several errors is the reason for those who wait. The others are told beside it.
   for (const char* call : {"launch", "list", "terminate"})
     if (const auto it = errors_.find(call); it != errors_.end()) {
@@ -520,6 +541,8 @@ supply_told provisioner::supply() const {
     out.retry_at = list_at_;
   else if (retry_at_ && !retires())
     out.retry_at = *retry_at_;
+  else if (errors_.contains("terminate") && !errors_.contains("launch"))
+    out.retry_at = ends_again().value_or(time_point{});
   out.failed_launches = failures_;
   if (failures_ > 0) {
     out.launch_failed_at = failed_at_;
@@ -804,6 +827,7 @@ value provisioner::describe() const {
           {"leaving", std::move(leaving)},
           {"instances", all},
           {"starting", now_has.starting},
+          {"stopping", now_has.stopping},
           {"orders", ordered_.size()},
           {"error", now_has.error},
           {"faults", now_has.faults}};

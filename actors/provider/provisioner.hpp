@@ -85,6 +85,7 @@ public:
   std::string provider_type() const;
   int instances() const; ///< number of instances that are not ending, with those on order
   int starting() const;  ///< number of these whose agent has not registered
+  int stopping() const;  ///< number of instances that were ordered to end and that the provider still lists
   supply_told supply() const;
   std::string snapshot() const; ///< the state that facts hold, as bytes
   value describe() const;       ///< the state, for people
@@ -145,6 +146,8 @@ private:
   void note(out& s, instance_changed fact);
   void failed(const char* call, const std::string& why, time_point now);
   void went_well(const char* call);
+  void judge_endings();
+  std::optional<time_point> ends_again() const;
   void end_some(out& s, time_point now);
   void launch_some(out& s, time_point now);
   void list_again(out& s, time_point now);

@@ -17,6 +17,8 @@ const std::vector<column> pool_columns = {{"NAME", "name"},
                                           {"USED", "slots.used", show_as::number},
                                           {"RESERVED", "slots.reserved", show_as::number},
                                           {"AGENTS", "agents", show_as::number},
+                                          {"INSTANCES", "provider.instances", show_as::number},
+                                          {"STOPPING", "provider.stopping", show_as::number},
                                           {"WAITING", "waiting", show_as::number},
                                           {"EXPERIMENTS", "experiments", show_as::number}};
 
@@ -83,11 +85,15 @@ int pool_describe(session& s, const arguments& given) {
   if (options.format != output_format::table || options.quiet || !options.columns.empty())
     return exit_done;
   if (const auto& provider = part(got->body, "provider"); provider.is_object()) {
-    const auto count = provider.value("instances", 0), starting = provider.value("starting", 0);
+    const auto count = provider.value("instances", 0), starting = provider.value("starting", 0),
+               stopping = provider.value("stopping", 0);
     s.io.out << "\nprovider "
              << (part(provider, "type").is_string() ? provider.value("type", "") : "that was taken out")
              << ": " << count << (count == 1 ? " instance, of which " : " instances, of which ") << starting
-             << (starting == 1 ? " starts\n" : " start\n");
+             << (starting == 1 ? " starts" : " start");
+    if (stopping > 0)
+      s.io.out << " and " << stopping << (stopping == 1 ? " is ended" : " are ended");
+    s.io.out << "\n";
     const auto seconds = [&](const char* key) { // until that moment; below 0: it is over
       const auto& text = part(provider, key);
       const auto at = text.is_string() ? parse_rfc3339(text.get<std::string>()) : std::nullopt;

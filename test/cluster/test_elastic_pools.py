@@ -218,7 +218,7 @@ if how == "hang":
 if how == "garbage":
     print("{ this is no instance")
     sys.exit(0)
-if how == "fails":
+if how == "fails" or how == f"{sys.argv[1]} fails":
     print("quota of instances is used up", file=sys.stderr)
     sys.exit(3)
 if sys.argv[1] == "list":
@@ -306,6 +306,18 @@ def test_a_provider_that_fails_is_asked_less_and_less_and_waiting_work_says_so(l
     assert pool(lab, "cloud")["provider"]["error"] is None
 
 
+def test_what_a_provider_cannot_end_is_shown(lab):
+    cloud = Cloud(lab)
+    start(lab, cloud.pool())
+    cloud.be("terminate fails")
+    assert lab.wait_end(submit(lab, "one", 1, "resource_pool: cloud")) == "COMPLETED"
+    told = wait_for(lambda: (p := pool(lab, "cloud")["provider"])["error"] and p, 30, what=lambda: pool(lab, "cloud"))
+    assert "quota" in told["error"] and (told["instances"], told["starting"], told["stopping"]) == (1, 0, 1), told
+    assert "1 instance, of which 0 start and 1 is ended" in lab.cli("pool", "describe", "cloud").stdout
+    cloud.be("well")
+    wait_for(lambda: (p := pool(lab, "cloud")["provider"])["instances"] == 0 and p["error"] is None, 60, what=lambda: pool(lab, "cloud"))
+
+
 @pytest.mark.parametrize("how", ["garbage", "more", "fewer", "same", "forgets"])
 def test_a_provider_that_does_wrong_is_shown_and_starts_no_storm(lab, how):
     cloud = Cloud(lab)
@@ -322,7 +334,8 @@ def test_a_provider_that_does_wrong_is_shown_and_starts_no_storm(lab, how):
     wait_for(lambda: len(cloud.calls("list")) > lists, 40)
     launches = [call["at"] for call in cloud.calls("launch")]  # The first two are one for each run. The later ones are at least 5 s apart.
     assert all(later - earlier > 4 for earlier, later in zip(launches[1:], launches[2:])), launches
-    assert pool(lab, "cloud")["provider"]["instances"] <= 2
+    provider = pool(lab, "cloud")["provider"]
+    assert provider["instances"] - provider["stopping"] <= 2, provider
     cloud.be("well")
     for one in work:
         assert lab.wait_end(one) == "COMPLETED"

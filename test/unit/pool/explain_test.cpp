@@ -483,6 +483,21 @@ TEST(PoolExplain, SaysWhenAProviderThatFailedIsTriedAgain) {
   EXPECT_EQ(p.wait(12s).why(1)["reason"]["text"], failed) << "it is tried now";
 }
 
+TEST(PoolExplain, CountsInstancesThatStop) {
+  explained_pool p;
+  auto told = supply(2, 2, 0);
+  told.stopping = 2;
+  p.tell(told).ask(1, 2);
+  EXPECT_EQ(first(p, 1), "scaling: 2 instances end before the provider is asked for others > ");
+  const auto provider = p.details()["provider"];
+  EXPECT_EQ(provider["instances"], 2) << "with those that stop";
+  EXPECT_EQ(provider["stopping"], 2);
+  told.type.clear();
+  EXPECT_EQ(p.tell(told).details()["provider"]["instances"], 2) << "also where the provider was taken out";
+  told.stopping = 0;
+  EXPECT_TRUE(p.tell(told).details()["provider"].is_null());
+}
+
 TEST(PoolExplain, NamesAgentsThatAreAwayAndCouldHoldIt) {
   const auto on_b = [](run_terms& r) { r.rules.agents = {"b"}; };
   const auto rack = [](run_terms& r) { r.rules.labels["rack"] = {"x"}; };

@@ -453,6 +453,10 @@ TEST_F(Provision, WhatDoesNotEndCountsAmongThoseThatThereMayBe) {
   EXPECT_EQ(tell(time_passed{}, 20min), "ended i1 | end i1 (never came)");
   EXPECT_EQ(tell(instances_ended{{"i1"}, "no answer"}, 20min), "");
   EXPECT_EQ(tell(list({"i1"}), 20min + 4s), "") << "a second one would be above the limit";
+  auto told = machine->supply();
+  EXPECT_EQ(told.instances, 0);
+  EXPECT_EQ(told.stopping, 1);
+  EXPECT_NE(told.faults.size() + told.error.size(), 0u);
   auto at =
     20min + 5s; // the order is repeated after 5 s, and later ones after pauses that double up to 5 minutes
   for (const auto pause : {10s, 20s, 40s, 80s, 160s, 300s, 300s}) {
@@ -463,6 +467,27 @@ TEST_F(Provision, WhatDoesNotEndCountsAmongThoseThatThereMayBe) {
   }
   EXPECT_EQ(tell(list({"i1"}), at), " | end i1 (ordered before)");
   EXPECT_EQ(tell(instances_ended{{"i1"}, ""}, at), "ordered 1 | launch 1:1") << "it ends";
+}
+
+TEST_F(Provision, TellsWhatItCannotEndUntilThatIsGone) {
+  begin({.instance_slots = 1, .max_instances = 2}, {"i1", "i2"});
+  const auto told = [this] {
+    const auto is = machine->supply();
+    return std::tuple(is.instances, is.stopping, is.error,
+                      is.retry_at == time_point{} ? 0s : is.retry_at - t0 - 20min);
+  };
+  const std::string why = "terminate: exit code 1";
+  EXPECT_EQ(tell(work(0, {"i1", "i2"}), 0s), "");
+  EXPECT_EQ(tell(list({"i1", "i2"}), 0s), "");
+  EXPECT_EQ(tell(time_passed{}, 20min), "ended i1 i2 | drain agent-i1 drain agent-i2 end i1 i2 (idle)");
+  EXPECT_EQ(told(), std::tuple(0, 2, "", 0s));
+  EXPECT_EQ(tell(instances_ended{{"i1", "i2"}, why}, 20min), "");
+  EXPECT_EQ(told(), std::tuple(0, 2, why, 5s));
+  EXPECT_EQ(tell(list({"i1", "i2"}), 20min + 5s), " | end i1 i2 (ordered before)");
+  EXPECT_EQ(tell(instances_ended{{"i1"}, ""}, 20min + 5s), "");
+  EXPECT_EQ(std::get<2>(told()), why) << "of i2";
+  EXPECT_EQ(tell(list({}), 20min + 10s), "");
+  EXPECT_EQ(told(), std::tuple(0, 0, "", 0s)) << "both have gone by themselves";
 }
 
 TEST_F(Provision, EndsWhatNobodyKnowsByItsTag) {
