@@ -88,7 +88,7 @@ void agent_twin::on(out& o, const link_lost& ev, time_point) {
   if (status_ != status::alive || ev.epoch != epoch_)
     return;
   status_ = status::away; // the lease still counts from the last heartbeat
-  o.push_back(tell_pool{agent_down{name_}});
+  o.push_back(tell_pool{agent_down{name_, false, lease_until_}});
   // A task that was killed just before its agent died is lost, not failed. The allocation can judge so when
   // it hears of both.
   for (const auto& [id, t] : tasks_)
@@ -246,8 +246,10 @@ void agent_twin::lose(out& o, const std::string& why) {
 }
 
 std::vector<twin_action> agent_twin::meet_pool() const {
-  if (status_ != status::alive)
-    return {}; // the agent registers first
+  if (status_ == status::lost)
+    return {};
+  if (status_ == status::away) // the agent registers first
+    return {tell_pool{agent_down{name_, false, lease_until_}}};
   agent_up up{name_, slots_, {}, traits_};
   for (const auto& [id, t] : tasks_)
     if (!t.said || !std::holds_alternative<task_exited>(*t.said))

@@ -196,7 +196,8 @@ void cluster_members::run(const make_twin& x) {
   // The twin reaches the pool before any actor that is made later can ask the pool for it.
   self_->send(pool, link.twin, x.agent);
   if (x.again)
-    self_->send(pool, agent_down{x.agent}); // the agent is up again once it registers with the new twin
+    // The agent is up again once it registers with the new twin.
+    self_->send(pool, agent_down{x.agent, false, machine_.gives_away(x.agent)});
 }
 
 void cluster_members::run(const end_twin& x) {

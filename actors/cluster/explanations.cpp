@@ -213,7 +213,7 @@ value answer(const standing& here, value out, const value& said, time_point now)
   for (const char* key : {"reason", "also", "agents", "wouldFree", "position", "reservation", "estimate",
                           "advice", "behind", "slots", "priority", "weight"})
     out[key] = said.at(key);
-  if (out["reason"]["code"] == "no_agents") // a pool does not know its own name
+  if (out["reason"]["code"] == "no_agents" && out["advice"] != "") // a pool does not know its own name
     out["advice"] = "start an agent of this pool: troupe agent --pool " + out["pool"].get<std::string>();
   out["waitedSeconds"] = static_cast<std::int64_t>(seconds_from(here.since, now));
   return out;

@@ -124,6 +124,7 @@ void pool::on(actions& out, const agent_down& ev) {
     return;
   auto& agent = agent_named(ev.agent);
   agent.expected = !ev.gone;
+  agent.back_until = ev.until;
   unjudged_ = excluding_;
   if (!agent.present)
     return;
@@ -541,7 +542,7 @@ bool pool::lacks_excluded(const pool_run& run) const {
   names.agents = rules.agents;
   names.not_agents = rules.not_agents;
   const bool may_come = std::any_of(agents_.begin(), agents_.end(), [&](const auto& x) {
-    return x.second.expected && !x.second.present && refusal(names, x.first, {}).empty();
+    return !x.second.present && may_return(x.second) && refusal(names, x.first, {}).empty();
   });
   if (may_come || could_hold_it(rules))
     return false;

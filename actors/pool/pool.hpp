@@ -288,7 +288,7 @@ private:
   using reason_text = std::pair<std::string, std::string>; ///< code, and text for people
   value explain(const pool_run& run, const reason_text& reason, time_point now);
   /// `next` as ahead_of() takes it.
-  std::vector<reason_text> reasons(const pool_run& run, const pool_run* next);
+  std::vector<reason_text> reasons(const pool_run& run, const pool_run* next, time_point now);
   struct possible_victims {
     std::set<allocation_id> now;
     std::map<allocation_id, double> later; ///< in how many seconds they will have run for min_run
@@ -297,7 +297,7 @@ private:
   std::pair<bool, bool> rivals_below(const pool_run& run, const std::vector<lack>& lacks) const;
   value estimate(const pool_run& run, const pool_run* next, const std::vector<run_outlook>& outlooks,
                  time_point now);
-  std::string advice(const pool_run& run, const std::string& code);
+  std::string advice(const pool_run& run, const std::string& code, time_point now);
   std::vector<const pool_run*> siblings_before(const pool_run& run) const;
   std::optional<int> priority_that_starts(const pool_run& run);
   std::vector<const pool_job*> jobs_in_turn() const;
@@ -324,17 +324,19 @@ private:
     /// each: every one of them alone could hold the run; together: all of them with the present agents could;
     /// asked_for: the run names them, and how many slots they have is unknown.
     enum { each, together, asked_for } how = each;
-    std::vector<std::string> names; ///< ascending
+    std::vector<std::string> names;     ///< ascending
+    std::vector<std::string> returning; ///< agents whose leases are not over, and that the run may lack
   };
-  away_agents away_for(const pool_run& run) const;
+  bool may_return(const pool_agent& agent) const;
+  away_agents away_for(const pool_run& run, time_point now) const;
   std::vector<std::string> away_together(const pool_run& run,
                                          const std::vector<const pool_agent*>& away) const;
-  std::string away_text(const pool_run& run) const;
+  std::string away_text(const pool_run& run, time_point now) const;
   std::string closed_text(const pool_run& run) const;
   std::size_t position(const pool_run& run) const;
   bool is_held_back(const ranked_runs::line& line) const;
   std::vector<const pool_agent*> agents_shown(const pool_run& run, std::ptrdiff_t most) const;
-  value agents_for(const pool_run& run) const;
+  value agents_for(const pool_run& run, time_point now) const;
   static bool is_idle(const pool_agent& agent);
   bool never_fits(const pool_run& run) const;
   value would_free(const pool_run& run, time_point now);

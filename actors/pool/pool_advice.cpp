@@ -146,7 +146,8 @@ std::string pool::enabling_text(const pool_run& run) const {
   };
   std::vector<order> orders;
   for (const auto& [name, agent] : agents_) {
-    if (!agent.present || !agent.leaves_for.empty() || !refusal(run.terms.rules, name, agent.traits).empty())
+    if (!agent.present || !agent.leaves_for.empty() || supply_.ended.contains(name) ||
+        !refusal(run.terms.rules, name, agent.traits).empty())
       continue;
     if (agent.drained && (run.slots > 0 || aux_of(agent) > 0))
       orders.push_back({&agent, -1, enabled(agent)});
@@ -203,17 +204,21 @@ std::string pool::enabling_text(const pool_run& run) const {
          (texts.size() > most_named ? ", and " + std::to_string(texts.size() - most_named) + " more" : "");
 }
 
-std::string pool::advice(const pool_run& run, const std::string& code) {
+std::string pool::advice(const pool_run& run, const std::string& code, time_point now) {
   const auto set = run.id.task.is_trial()
                      ? "troupe experiment set " + std::to_string(run.job->terms.job.value)
                      : "troupe task set " + to_string(run.id.task);
   if (code == "no_agents")
-    return "start an agent of this pool";
+    return away_for(run, now).returning.empty() ? "start an agent of this pool" : "";
   if (code == "too_large" && supply_can_hold(run))
     return std::string("set ") + (run.id.task.is_trial() ? "resources.slots_per_trial" : "resources.slots") +
            " to a multiple of " + std::to_string(supply_.instance_slots);
-  if (code == "too_large" || code == "single_node" || code == "constraints")
-    if (auto [how, names] = away_for(run); !names.empty()) {
+  if (code == "too_large" || code == "single_node" || code == "constraints") {
+    auto [how, names, returning] = away_for(run, now);
+    std::erase_if(names, [&](const std::string& name) { return agents_.at(name).back_until > now; });
+    if (!returning.empty() && (how != away_agents::together || names.empty()))
+      return {}; // it may start when these agents are back
+    if (!names.empty()) {
       if (how != away_agents::together)
         names.resize(1);
       auto text = (names.size() == 1 ? "start agent " : "start agents ") + names_text(names) + " again";
@@ -222,6 +227,7 @@ std::string pool::advice(const pool_run& run, const std::string& code) {
           text += ", and troupe agent enable " + name;
       return text;
     }
+  }
   if (code == "too_large" || code == "single_node") {
     const bool is_elastic = most_supplied() > 0;
     const bool more = code == "too_large" && run.need() > most_supplied();

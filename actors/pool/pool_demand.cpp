@@ -178,9 +178,10 @@ pool_capacity pool::capacity() const {
     const auto slots = static_cast<int>(agent.slots.size());
     if (agent.present && slots > 0)
       ++out.agents[slots];
-    if (agent.expected && agent.seen)
+    const bool counts = agent.present || may_return(agent);
+    if (counts && agent.seen)
       out.largest = std::max(out.largest, slots);
-    unknown = unknown || (agent.expected && !agent.seen);
+    unknown = unknown || (counts && !agent.seen);
   }
   if (!supply_.type.empty()) {
     out.instance_slots = supply_.instance_slots;
@@ -219,6 +220,11 @@ bool pool::is_of_instance(const std::string& name) const {
   const auto* end = name.data() + name.size();
   const auto read = std::from_chars(name.data() + prefix.size(), end, number);
   return read.ec == std::errc() && read.ptr == end && number >= 1 && number <= supply_.max_instances;
+}
+
+/// Whether the agent, which is away, may come back: nobody removed it, and its instance was not ended.
+bool pool::may_return(const pool_agent& agent) const {
+  return agent.expected && !supply_.ended.contains(agent.now.name);
 }
 
 /// Whether another instance may be one of the agents that these rules name. How a provider names the next one

@@ -32,7 +32,8 @@ struct agent_up {
 struct agent_down {
   std::string agent;
   bool gone = false; ///< the agent has left the pool, so the pool does not expect it back
-  MSGPACK_DEFINE_ARRAY(agent, gone)
+  time_point until;  ///< when its lease is over; the epoch: it is over, or unknown. For explanations only
+  MSGPACK_DEFINE_ARRAY(agent, gone, until)
 };
 
 /// Which agents may hold a run: `resources.constraints`. An empty field allows all agents.
@@ -168,9 +169,11 @@ struct supply_told {
   time_point launch_failed_at; ///< when the newest of these failed; the epoch: there is none
   std::string launch_failure;  ///< why the newest of these failed
   int stopping = 0; ///< number of instances beside `instances` that were ordered to end and are not gone yet
+  /// Names of the agents on instances that were ordered to end or are gone. They do not come back.
+  std::set<std::string> ended;
   MSGPACK_DEFINE_ARRAY(type, instance_slots, max_instances, instances, starting, error, faults, labels,
                        agents, prefix, changes, retry_at, failed_launches, launch_failed_at, launch_failure,
-                       stopping)
+                       stopping, ended)
 };
 
 using pool_event =

@@ -75,21 +75,26 @@ bool pool::fits_with(const pool_run& run, const placement_rules& rules,
 
 /// The agents that are away and that the run lacks; none if the present agents could hold it. The pool knows
 /// only the names of agents that have not registered since the master's start. They count if the run names
-/// them.
-pool::away_agents pool::away_for(const pool_run& run) const {
+/// them, and while their leases are not over.
+pool::away_agents pool::away_for(const pool_run& run, time_point now) const {
   const auto& rules = run.terms.rules;
   if (run.slots > 0 && could_ever_hold(run))
     return {};
-  std::vector<std::string> alone, unseen;
+  std::vector<std::string> alone, unseen, returning;
   std::vector<const pool_agent*> others;
+  placement_rules named; // all that can be checked of an agent of which only the name is known
+  named.agents = rules.agents;
+  named.not_agents = rules.not_agents;
   for (const auto& [name, agent] : agents_) {
     const bool may = refusal(rules, name, agent.traits).empty();
     const bool holds = run.slots > 0 ? std::ssize(agent.slots) >= run.need() : aux_of(agent) > 0;
     const auto& asked = rules.agents;
     if (agent.present && run.slots == 0 && may && holds)
       return {};
-    if (agent.present || !agent.expected)
+    if (agent.present || !may_return(agent))
       continue;
+    if (agent.back_until > now && (agent.seen ? may : refusal(named, name, {}).empty()))
+      returning.push_back(name);
     if (agent.seen && may && holds)
       alone.push_back(name);
     else if (agent.seen && may)
@@ -97,13 +102,19 @@ pool::away_agents pool::away_for(const pool_run& run) const {
     else if (!agent.seen && std::find(asked.begin(), asked.end(), name) != asked.end())
       unseen.push_back(name);
   }
+  away_agents out;
   if (!alone.empty())
-    return {away_agents::each, std::move(alone)};
-  if (run.slots == 0)
-    others.clear(); // tasks without slots are on one agent
-  if (auto names = away_together(run, others); !names.empty())
-    return {away_agents::together, std::move(names)};
-  return {away_agents::asked_for, std::move(unseen)};
+    out = {away_agents::each, std::move(alone), {}};
+  else if (auto together = away_together(run, run.slots == 0 ? decltype(others)() : others); // one agent
+           !together.empty())
+    out = {away_agents::together, std::move(together), {}};
+  else
+    out = {away_agents::asked_for, std::move(unseen), {}};
+  std::erase_if(returning, [&](const std::string& name) { // one that has been seen and would not help
+    return agents_.at(name).seen && std::find(out.names.begin(), out.names.end(), name) == out.names.end();
+  });
+  out.returning = std::move(returning);
+  return out;
 }
 
 /// Those of `away` that together with the present agents could hold the run; none if all could not. Where
@@ -136,35 +147,61 @@ std::vector<std::string> pool::away_together(const pool_run& run,
   return names;
 }
 
-std::string pool::away_text(const pool_run& run) const {
-  const auto [how, names] = away_for(run);
+std::string pool::away_text(const pool_run& run, time_point now) const {
+  auto [how, names, returning] = away_for(run, now);
+  std::string back;
+  if (!returning.empty()) {
+    time_point until;
+    for (const auto& name : returning)
+      until = std::max(until, agents_.at(name).back_until);
+    back = " expected back within " +
+           std::to_string(std::chrono::ceil<std::chrono::seconds>(until - now).count()) + " s";
+  }
+  const auto is = [](const auto& list) { return list.size() == 1 ? " is" : " are"; };
+  const auto agents = [](const auto& list) {
+    return (list.size() == 1 ? "; agent " : "; agents ") + names_text(list);
+  };
+  const bool all_return = std::includes(returning.begin(), returning.end(), names.begin(), names.end());
+  if (all_return && !names.empty())
+    std::erase_if(returning, [&](const std::string& name) {
+      return std::find(names.begin(), names.end(), name) != names.end();
+    });
+  const auto others = returning.empty() ? "" : agents(returning) + is(returning) + back;
   if (names.empty())
-    return {};
+    return others;
   const bool one = names.size() == 1;
   const char* what = how == away_agents::asked_for ? "which it asks for"
                      : how == away_agents::each
                        ? (one ? "which could hold it" : "each of which could hold it")
                      : one ? "with which the pool could hold it"
                            : "with which together the pool could hold it";
-  return (one ? "; agent " : "; agents ") + names_text(names) + ", " + what +
-         (one ? ", is away" : ", are away") +
-         (one && stays_drained(agents_, names.front()) ? " and drained" : "");
+  return agents(names) + ", " + what + "," + is(names) + (all_return ? back : " away") +
+         (one && stays_drained(agents_, names.front()) ? " and drained" : "") + others;
 }
 
-/// Which agents that the run may use get no new work. Those that leave for another pool are named.
+/// Which agents that the run may use get no new work. Those that leave for another pool are named, and those
+/// whose instances are ended.
 std::string pool::closed_text(const pool_run& run) const {
   constexpr std::size_t most = 5;
   std::vector<const pool_agent*> leaving;
+  std::vector<std::string> ended;
   bool others = false;
   for (const auto& [name, agent] : agents_) {
     if (!agent.present || !refusal(run.terms.rules, name, agent.traits).empty())
       continue;
     if (!agent.leaves_for.empty())
       leaving.push_back(&agent);
+    else if (supply_.ended.contains(name))
+      ended.push_back(name);
     else
       others = others || agent.drained || !agent.disabled.empty();
   }
-  const std::string ordered = "agents or slots that it needs are drained or disabled";
+  const auto ends =
+    "the instances of agents that it needs are ended: " + names_text(ended); // where there are such agents
+  if (leaving.empty() && !others && !ended.empty())
+    return ends;
+  const auto ordered =
+    "agents or slots that it needs are drained or disabled" + (ended.empty() ? "" : "; " + ends);
   if (leaving.empty())
     return ordered;
   auto text = others ? ordered + ", or leave this pool: " : "agents that it needs leave this pool: ";
@@ -186,7 +223,7 @@ bool pool::never_fits(const pool_run& run) const {
   });
 }
 
-std::vector<pool::reason_text> pool::reasons(const pool_run& run, const pool_run* next) {
+std::vector<pool::reason_text> pool::reasons(const pool_run& run, const pool_run* next, time_point now) {
   switch (run.state) {
   case pool_run::phase::holding:
     return {{"running", "it holds " + slots_text(run.held())}};
@@ -209,22 +246,24 @@ std::vector<pool::reason_text> pool::reasons(const pool_run& run, const pool_run
   const bool launched_for = is_launched_for(run) && may_fill_instances();
   const auto supply = launched_for ? supply_reason(run) : std::nullopt;
   if (!any && !launched_for && (most_supplied() == 0 || run.guest)) // no instances come for a guest
-    return {{"no_agents", "the pool has no agents" + away_text(run)}};
+    return {{"no_agents", "the pool has no agents" + away_text(run, now)}};
   if (!any && launched_for && !supply)
-    return {{"no_agents", "the agents of all instances of the pool are away"}};
+    return {{"no_agents", "the agents of all instances of the pool are away" + away_text(run, now)}};
   if (run.slots == 0 && supply)
     return {*supply};
-  if (run.slots == 0 && any)
-    return {aux_reason(run)};
+  if (run.slots == 0 && any) {
+    auto why = aux_reason(run);
+    return {{why.first, why.second + (why.first == "constraints" ? away_text(run, now) : "")}};
+  }
   if (!launched_for && (run.slots == 0 || !could_hold(run))) { // for a run without slots no agent is present
     auto why = impossible_reason(run);
-    return {{why.first, why.second + away_text(run)}};
+    return {{why.first, why.second + away_text(run, now)}};
   }
   if (launched_for && !supply && run.slots > 0 && !could_hold(run)) { // no further instance may come
     if (could_ever_hold(run))
       return {{"drained", closed_text(run)}};
-    return {{"no_agents",
-             "no further instance may come, and those that are there could not hold it" + away_text(run)}};
+    return {{"no_agents", "no further instance may come, and those that are there could not hold it" +
+                            away_text(run, now)}};
   }
   std::vector<reason_text> all;
   bool room_is_kept = false; // the room below a limit is kept for a run with a reservation
@@ -357,7 +396,7 @@ pool::reason_text pool::aux_reason(const pool_run& run) const {
       open = open || !agent.drained;
     }
   if (units && !allowed)
-    return {"constraints", "its constraints leave no agents that could hold it" + away_text(run)};
+    return {"constraints", "its constraints leave no agents that could hold it"};
   if (units && !open)
     return {"drained", closed_text(run)};
   return {"aux", "no agent has room for another task without slots"};
@@ -465,7 +504,7 @@ std::vector<const pool_agent*> pool::agents_shown(const pool_run& run, std::ptrd
   return shown;
 }
 
-value pool::agents_for(const pool_run& run) const {
+value pool::agents_for(const pool_run& run, time_point now) const {
   constexpr std::ptrdiff_t most = 200;
   value list = value::array();
   list.get_ref<value::array_t&>().reserve(most);
@@ -479,7 +518,9 @@ value pool::agents_for(const pool_run& run) const {
     }
     auto why = refusal(run.terms.rules, agent.now.name, agent.traits);
     if (why.empty() && agent.drained)
-      why = agent.leaves_for.empty() ? "is drained or disabled" : "leaves for pool " + agent.leaves_for;
+      why = !agent.leaves_for.empty()                ? "leaves for pool " + agent.leaves_for
+            : supply_.ended.contains(agent.now.name) ? "is on an instance that is ended"
+                                                     : "is drained or disabled";
     if (why.empty() && run.slots == 0 && agent.aux_used >= aux_of(agent))
       why = "has no aux unit left of " + std::to_string(aux_of(agent));
     if (why.empty() && run.slots > 0 && run.terms.rules.single_node &&
@@ -495,9 +536,15 @@ value pool::agents_for(const pool_run& run) const {
     append(shown, "free", free);
     append(shown, "why", std::move(why));
   }
-  for (const auto& name : run.waits() ? away_for(run).names : std::vector<std::string>())
+  const auto away = run.waits() ? away_for(run, now) : away_agents();
+  std::set<std::string> names(away.names.begin(), away.names.end());
+  names.insert(away.returning.begin(), away.returning.end());
+  for (const auto& name : names)
     if (std::ssize(list) < most)
-      list.push_back({{"agent", name}, {"free", 0}, {"fits", false}, {"why", "is away"}});
+      list.push_back({{"agent", name},
+                      {"free", 0},
+                      {"fits", false},
+                      {"why", agents_.at(name).back_until > now ? "is away, and expected back" : "is away"}});
   return list;
 }
 
@@ -577,7 +624,7 @@ value pool::explain(allocation_id id, time_point now) {
   if (it == runs_.end())
     return {};
   refresh_turns();
-  return explain(it->second, reasons(it->second, next_in_turn()).front(), now);
+  return explain(it->second, reasons(it->second, next_in_turn(), now).front(), now);
 }
 
 value pool::explain(const pool_run& run, const reason_text& reason, time_point now) {
@@ -587,7 +634,7 @@ value pool::explain(const pool_run& run, const reason_text& reason, time_point n
             std::to_string(std::chrono::ceil<std::chrono::seconds>(supply_.retry_at - now).count()) + " s";
   return {{"reason", {{"code", reason.first}, {"text", std::move(text)}}},
           {"position", run.waits() ? value(position(run)) : value()},
-          {"agents", agents_for(run)},
+          {"agents", agents_for(run, now)},
           {"wouldFree", would_free(run, now)},
           {"reservation", run.reserved
                             ? value{{"since", seconds_between({}, *run.reserved)}, {"on", shown(run.kept)}}
@@ -730,7 +777,7 @@ value pool::explain(allocation_id id, const std::vector<run_outlook>& outlooks, 
   const auto& run = it->second;
   refresh_turns();
   const auto* next = next_in_turn();
-  const auto all = reasons(run, next);
+  const auto all = reasons(run, next, now);
   auto said = explain(run, all.front(), now);
   for (auto& one : said["wouldFree"]) {
     const auto holder = runs_.find(parse_allocation(one["allocation"].get<std::string>()));
@@ -770,7 +817,7 @@ value pool::explain(allocation_id id, const std::vector<run_outlook>& outlooks, 
         at.is_object() && (run.fell_back || at["seconds"] > seconds_between(now, asks)))
       at = value();
   }
-  said["advice"] = run.waits() ? advice(run, all.front().first) : std::string();
+  said["advice"] = run.waits() ? advice(run, all.front().first, now) : std::string();
   said["slots"] = run.slots;
   said["priority"] = priority_of(*run.job);
   said["weight"] = run.job->terms.weight;
@@ -901,7 +948,7 @@ std::vector<queued_run> pool::waiting_runs() {
     // Runs of the same job and shape have the reason of the first one. Where the first one is next ("busy"),
     // the next run is asked for its own reason.
     if (code.empty() || code == "busy")
-      code = reasons(*run, next).front().first;
+      code = reasons(*run, next, now_).front().first;
     const auto& job = *run->job;
     out.push_back({run->id, job.terms.job, run->slots, priority_of(job), job.terms.weight, job.terms.user,
                    run->since, code});

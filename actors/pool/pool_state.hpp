@@ -198,7 +198,8 @@ struct pool_agent {
   agent_room empty;
   static constexpr std::size_t served_bytes = sizeof now + sizeof slots + sizeof groups + 8 + sizeof empty;
   agent_traits traits;
-  bool expected = false; ///< the agent is present or may come back
+  bool expected = false; ///< the agent is present or was not removed; see pool::may_return
+  time_point back_until; ///< when the lease of an agent that is away is over; the epoch: it is over
   bool seen = false;     ///< the agent has been present since the start: its slots and traits are known
   bool drained = false;
   std::set<int> disabled;

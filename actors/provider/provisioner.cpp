@@ -557,6 +557,11 @@ supply_told provisioner::supply() const {
   }
   for (const auto& [kind, text] : faults_)
     out.faults.push_back(text);
+  for (const auto& [id, x] : ended_)
+    out.ended.insert(x.agent.empty() ? id : x.agent);
+  for (const auto& [agent, at] : leaving_)
+    out.ended.insert(agent);
+  std::erase_if(out.ended, [this](const std::string& agent) { return is_own(agent); }); // used again
   out.labels = settings_.labels;
   if (!is_former()) // the instances of another provider do not tell what those of this one are like
     for (const auto& [id, x] : instances_)

@@ -141,6 +141,20 @@ TEST(Twin, CountsTheLeaseFromTheLastWordNotFromTheLossOfTheLink) {
   });
 }
 
+TEST(Twin, TellsThePoolUntilWhenItsAgentIsExpectedBack) {
+  const auto until = [](const std::vector<twin_action>& actions) {
+    const auto* told = actions.empty() ? nullptr : std::get_if<tell_pool>(&actions.front());
+    const auto* down = told ? std::get_if<agent_down>(&told->event) : nullptr;
+    return down ? down->until : time_point{};
+  };
+  agent_twin t("a", {}, t0);
+  EXPECT_EQ(until(t.meet_pool()), t0 + 45s) << "it has not registered since the master's start";
+  static_cast<void>(t.apply(up.event, t0 + 5s));
+  EXPECT_EQ(until(t.apply(link_lost{1, "closed"}, t0 + 15s)), t0 + 50s);
+  static_cast<void>(t.apply(time_passed{}, t0 + 50s));
+  EXPECT_TRUE(t.meet_pool().empty()) << "its lease is over";
+}
+
 TEST(Twin, LeavesTheLeasesOfAnEarlierLifeOfTheMasterTheirTime) {
   lease_times lease;
   lease.freeze = 2s;

@@ -158,6 +158,9 @@ TEST(Explanation, WhoWaitsHasWhatItsPoolSays) {
   EXPECT_EQ(got["advice"], "wait");
   EXPECT_EQ(explanation_of(x, said_by_pool("no_agents"), {}, t0 + 100s)["advice"],
             "start an agent of this pool: troupe agent --pool gpu");
+  auto waits = said_by_pool("no_agents");
+  waits["advice"] = ""; // its agents are expected back
+  EXPECT_EQ(explanation_of(x, waits, {}, t0 + 100s)["advice"], "");
 }
 
 TEST(Explanation, ASearchsStopSaysByWhichValueAgainstWhich) {

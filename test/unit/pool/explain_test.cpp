@@ -66,6 +66,13 @@ pool_settings with(std::function<void(pool_settings&)> set) {
   return s;
 }
 
+/// The reason with its code, and the advice.
+std::string said(explained_pool& p, std::uint64_t trial) {
+  const auto why = p.why(trial, {});
+  return why["reason"]["code"].get<std::string>() + ": " + why["reason"]["text"].get<std::string>() + " > " +
+         why["advice"].get<std::string>();
+}
+
 TEST(PoolExplain, GivesTheFirstReasonThatHolds) {
   EXPECT_EQ(explained_pool().code(1), "") << "it does not know it";
   EXPECT_EQ(explained_pool().ask(1, 1).code(1), "no_agents");
@@ -386,32 +393,26 @@ TEST(PoolExplain, SaysThatAnElasticPoolCannotGrowSoLarge) {
 }
 
 TEST(PoolExplain, TellsWhatTheProviderOfAnElasticPoolDoes) {
-  const auto first = [](explained_pool& p, std::uint64_t trial) {
-    const auto said = p.why(trial, {});
-    return said["reason"]["code"].get<std::string>() + ": " + said["reason"]["text"].get<std::string>() +
-           " > " + said["advice"].get<std::string>();
-  };
   const auto single = [](run_terms& r) { r.rules.single_node = true; };
   const auto rack = [](run_terms& r) { r.rules.labels["rack"] = {"x"}; };
   {
     explained_pool p; // one of two instances is there
     p.tell(supply(2, 2, 1)).up("i1", 2).ask(1, 4).ask(2, 5).ask(3, 3, 42, single).ask(4, 1, 42, rack);
-    EXPECT_EQ(first(p, 1), "scaling: the provider is asked for instances > ") << "larger than what is there";
-    EXPECT_EQ(first(p, 2), "too_large: it needs 5 slots, and the pool grows to 4 > lower "
-                           "resources.slots_per_trial, or raise max_instances of the pool's provider");
-    EXPECT_EQ(first(p, 3), "single_node: it needs 3 slots on one agent, and none has as many > lower "
-                           "resources.slots_per_trial, or raise instance_slots of the pool's provider");
+    EXPECT_EQ(said(p, 1), "scaling: the provider is asked for instances > ") << "larger than what is there";
+    EXPECT_EQ(said(p, 2), "too_large: it needs 5 slots, and the pool grows to 4 > lower "
+                          "resources.slots_per_trial, or raise max_instances of the pool's provider");
+    EXPECT_EQ(said(p, 3), "single_node: it needs 3 slots on one agent, and none has as many > lower "
+                          "resources.slots_per_trial, or raise instance_slots of the pool's provider");
     EXPECT_EQ(p.code(4), "constraints");
     p.ask(5, 3);
-    EXPECT_EQ(first(p, 5),
-              "too_large: it needs 3 slots, and instances start for whole multiples of 2 alone > "
-              "set resources.slots_per_trial to a multiple of 2");
+    EXPECT_EQ(said(p, 5), "too_large: it needs 3 slots, and instances start for whole multiples of 2 alone > "
+                          "set resources.slots_per_trial to a multiple of 2");
     EXPECT_TRUE(p.why(5)["wouldFree"].empty());
     p.tell(supply(2, 2, 2, 1));
-    EXPECT_EQ(first(p, 1), "scaling: 1 instance of 2 slots starts > ");
+    EXPECT_EQ(said(p, 1), "scaling: 1 instance of 2 slots starts > ");
     p.tell(supply(2, 2, 1, 0, "no quota"));
-    EXPECT_EQ(first(p, 1), "provider_failed: the provider of the pool failed: no quota > "
-                           "troupe pool describe shows what its provider says");
+    EXPECT_EQ(said(p, 1), "provider_failed: the provider of the pool failed: no quota > "
+                          "troupe pool describe shows what its provider says");
   }
   {
     explained_pool p; // all instances are there
@@ -488,7 +489,7 @@ TEST(PoolExplain, CountsInstancesThatStop) {
   auto told = supply(2, 2, 0);
   told.stopping = 2;
   p.tell(told).ask(1, 2);
-  EXPECT_EQ(first(p, 1), "scaling: 2 instances end before the provider is asked for others > ");
+  EXPECT_EQ(said(p, 1), "scaling: 2 instances end before the provider is asked for others > ");
   const auto provider = p.details()["provider"];
   EXPECT_EQ(provider["instances"], 2) << "with those that stop";
   EXPECT_EQ(provider["stopping"], 2);
@@ -501,11 +502,6 @@ TEST(PoolExplain, CountsInstancesThatStop) {
 TEST(PoolExplain, NamesAgentsThatAreAwayAndCouldHoldIt) {
   const auto on_b = [](run_terms& r) { r.rules.agents = {"b"}; };
   const auto rack = [](run_terms& r) { r.rules.labels["rack"] = {"x"}; };
-  const auto said = [](explained_pool& p, std::uint64_t trial) {
-    const auto why = p.why(trial, {});
-    return why["reason"]["code"].get<std::string>() + ": " + why["reason"]["text"].get<std::string>() +
-           " > " + why["advice"].get<std::string>();
-  };
   const std::string none = "constraints: its constraints leave no agents that could hold it",
                     away = "; agent b, which could hold it, is away > start agent b again";
   {
@@ -543,6 +539,68 @@ TEST(PoolExplain, NamesAgentsThatAreAwayAndCouldHoldIt) {
       << "nobody knows what it has";
     EXPECT_EQ(said(p, 2).find("away"), std::string::npos) << "nobody knows what labels it has";
   }
+}
+
+TEST(PoolExplain, SaysThatAgentsAreExpectedBackUntilTheirLeasesAreOver) {
+  const auto rack = [](run_terms& r) { r.rules.labels["rack"] = {"x"}; };
+  const auto not_b = [](run_terms& r) { r.rules.not_agents = {"b"}; };
+  {
+    explained_pool p; // the master was started again, and neither has registered yet
+    p.tell(agent_down{"a", false, t0 + 40s}).tell(agent_down{"b", false, t0 + 45s});
+    p.ask(1, 1).ask(2, 3).ask(3, 0).ask(4, 1, 42, not_b);
+    for (const std::uint64_t trial : {1, 2, 3})
+      EXPECT_EQ(said(p, trial), "no_agents: the pool has no agents; agents a, b are expected back within "
+                                "45 s > ");
+    EXPECT_EQ(said(p, 4), "no_agents: the pool has no agents; agent a is expected back within 40 s > ");
+    EXPECT_EQ(p.why(1)["agents"][0]["why"], "is away, and expected back");
+    p.up("a", 2, "y").ask(5, 3).ask(6, 1, 42, rack);
+    EXPECT_EQ(said(p, 5), "too_large: it needs 3 slots, and the pool has 2; agent b is expected back within "
+                          "45 s > ");
+    EXPECT_EQ(said(p, 6), "constraints: its constraints leave no agents that could hold it; agent b is "
+                          "expected back within 45 s > ");
+    p.wait(45s);
+    EXPECT_EQ(said(p, 5),
+              "too_large: it needs 3 slots, and the pool has 2 > lower resources.slots_per_trial, "
+              "or start more or larger agents")
+      << "nobody knows what b has";
+  }
+  {
+    explained_pool p; // the agents that were here lost their connections
+    p.up("a", 2).up("b", 2).up("c", 1);
+    p.tell(agent_down{"a", false, t0 + 44s}).tell(agent_down{"b", false, t0 + 20s}).ask(1, 2).ask(2, 3);
+    EXPECT_EQ(said(p, 1), "too_large: it needs 2 slots, and the pool has 1; agents a, b, each of which could "
+                          "hold it, are expected back within 44 s > ");
+    p.wait(20s); // the lease of b is over
+    EXPECT_EQ(said(p, 1), "too_large: it needs 2 slots, and the pool has 1; agents a, b, each of which could "
+                          "hold it, are away; agent a is expected back within 24 s > ");
+    p.ask(3, 5);
+    EXPECT_EQ(said(p, 3), "too_large: it needs 5 slots, and the pool has 1; agents a, b, with which together "
+                          "the pool could hold it, are away; agent a is expected back within 24 s > start "
+                          "agent b again");
+    p.wait(24s);
+    EXPECT_EQ(said(p, 1), "too_large: it needs 2 slots, and the pool has 1; agents a, b, each of which could "
+                          "hold it, are away > start agent a again");
+  }
+  {
+    explained_pool p;
+    p.tell(agent_down{"a", false, t0 + 40s}).ask(1, 1).wait(40s);
+    EXPECT_EQ(said(p, 1), "no_agents: the pool has no agents > start an agent of this pool");
+  }
+}
+
+TEST(PoolExplain, NamesNoAgentWhoseInstanceWasEnded) {
+  explained_pool p;
+  p.tell(supply(2, 1, 1)).up("i1", 2).ask(1, 2);
+  supply_told told; // the provider was taken out
+  told.stopping = 1;
+  told.ended = {"i1"};
+  p.tell(told).tell(agent_drain{"i1"}).ask(2, 2);
+  p.tell(slots_released{run(1)});
+  EXPECT_EQ(said(p, 2), "drained: the instances of agents that it needs are ended: i1 > ");
+  EXPECT_EQ(p.why(2)["agents"][0]["why"], "is on an instance that is ended");
+  p.tell(agent_down{"i1", false, t0 + 45s});
+  EXPECT_EQ(said(p, 2), "no_agents: the pool has no agents > start an agent of this pool");
+  EXPECT_TRUE(p.why(2)["agents"].empty());
 }
 
 TEST(PoolExplain, SaysWhichAgentsThatAreAwayAGangNeedsTogether) {
