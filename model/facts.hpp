@@ -62,7 +62,7 @@ struct agent_changed { ///< an operator has set what may be placed on an agent f
   bool draining = false;     ///< nothing new is placed on the agent
   std::vector<int> disabled; ///< slots on which nothing new is placed, ascending
   std::string by;            ///< the user who ordered it
-  bool ends = false;         ///< what runs on the agent is killed, and runs elsewhere
+  bool ends = false;         ///< what runs on the agent is killed; trials run elsewhere, other tasks end
   std::vector<int> ended;    ///< members of `disabled`, on which what runs is killed as well
   MSGPACK_DEFINE_ARRAY(at, agent, draining, disabled, by, ends, ended)
 };
@@ -764,7 +764,8 @@ struct allocation_preempted { ///< the pool wants the slots back: the script is 
   time_point at;
   allocation_id wanted_by; ///< allocation that gets the slots; none: no particular one
   std::string reason;      ///< "priority", "fair_share", "max_slots", "quota", "disabled" or "pool"
-  MSGPACK_DEFINE_ARRAY(at, wanted_by, reason)
+  std::string detail;      ///< with "disabled", for people: "agent gpu01 was disabled by ada"
+  MSGPACK_DEFINE_ARRAY(at, wanted_by, reason, detail)
 };
 /// The task's processes on every agent have called, so that each may be told the addresses of all.
 struct allocation_ready {

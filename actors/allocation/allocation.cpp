@@ -17,7 +17,7 @@ namespace {
 
 /// The stop that a preemption means. A run on a disabled agent or slot is killed at once.
 allocation_stop stop_of(const allocation_preempted& order) {
-  return {order.reason == "disabled", "preempted: " + order.reason};
+  return {order.reason == "disabled", order.detail.empty() ? "preempted: " + order.reason : order.detail};
 }
 
 bool is_good(const task_exited& exit) { return exit.certain && exit.exit_code == 0 && exit.signal == 0; }
@@ -148,7 +148,7 @@ void allocation::on(allocation_step& s, const allocation_stop& ev, time_point no
 void allocation::on(allocation_step& s, const preempt_allocation& ev, time_point now) {
   if (std::holds_alternative<asking>(phase_))
     return;
-  const allocation_preempted order{now, ev.wanted_by, ev.reason};
+  const allocation_preempted order{now, ev.wanted_by, ev.reason, ev.detail};
   if (const auto* before = stop(); before && (before->kill || !stop_of(order).kill))
     return;
   note(s, order);
@@ -654,6 +654,8 @@ void allocation::close_if_over(allocation_step& s, time_point now) {
   if (v.why == end::failed && !failure_.empty() &&
       !v.detail.starts_with(failure_)) // the agent may have told the same reason
     v.detail = failure_ + " (" + v.detail + ")";
+  if (v.why == end::stopped && stop() && stop()->kill && !stop()->reason.empty())
+    v.detail = stop()->reason; // tells more than the signal that ended it
   close(s, v.why, v.code, v.detail, now);
 }
 

@@ -36,7 +36,7 @@ struct slots_granted {
 };
 struct allocation_stop {
   bool kill = false;
-  std::string reason; ///< "pause", "pruned", "canceled", "killed"
+  std::string reason; ///< "pause", "pruned", "canceled"; with `kill`, for people: "killed by eve"
   MSGPACK_DEFINE_ARRAY(kill, reason)
 };
 struct task_started {

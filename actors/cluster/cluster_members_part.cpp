@@ -250,7 +250,7 @@ void cluster_members::time_passed() {
 
 void cluster_members::run(const order_agent& x) {
   for (const auto& [name, pool] : pools_)
-    self_->send(pool, agent_drain{x.agent, x.draining, x.disabled, x.ends, x.ended, x.leaves_for});
+    self_->send(pool, agent_drain{x.agent, x.draining, x.disabled, x.ends, x.ended, x.leaves_for, x.by});
 }
 
 void cluster_members::run(const forget_agent& x) {

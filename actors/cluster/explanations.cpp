@@ -95,7 +95,9 @@ std::string of_end(const trial_row& row) {
     return of_stop(*row.stop());
   if (row.state == trial_state::completed)
     return row.why.empty() ? "it came to its end" : row.why;
-  const auto why = !row.runs.empty() && !row.runs.back().detail.empty() ? row.runs.back().detail : row.why;
+  const bool by_order = row.state != trial_state::error && !row.why.empty(); // `why` says who gave it
+  const auto why =
+    !by_order && !row.runs.empty() && !row.runs.back().detail.empty() ? row.runs.back().detail : row.why;
   return (row.state == trial_state::error ? "failed after " + std::to_string(row.restarts) +
                                               (row.restarts == 1 ? " restart: " : " restarts: ")
                                           : std::string("was ended: ")) +
@@ -151,6 +153,8 @@ standing of_open_run(const std::vector<run_row>& runs, const run_row& run, const
   if (code == "stopping" || doing == "STOPPING" || doing == "KILLING") {
     const auto heir = code == "stopping" ? said.value("behind", value()) : value();
     const auto to = parse_allocation(heir.is_string() ? heir.get<std::string>() : std::string());
+    if (code == "stopping" && run.preempted == "disabled")
+      return {"STOPPING", "stopping", reason.at("text").get<std::string>(), since}; // it says by whom
     return {"STOPPING", "stopping",
             (run.preempted.empty()         ? "it was asked to save and end"
              : run.preempted == "disabled" ? "its agent or its slots were disabled, so it is killed"

@@ -280,7 +280,7 @@ order_agent members::order_of(const std::string& agent) const {
   // for no pool.
   if (leaves && (to == there->pool || (!as.pool.empty() && !config::has_pool(configuration_, as.pool))))
     to.clear();
-  return {agent, as.draining || leaves, as.disabled, as.ends, as.ended, std::move(to)};
+  return {agent, as.draining || leaves, as.disabled, as.ends, as.ended, std::move(to), as.by};
 }
 
 std::ptrdiff_t members::jobs_in(const std::string& pool) const {
@@ -493,6 +493,7 @@ void members::replay(const cluster_fact& fact) {
                  known.disabled = f.disabled;
                  known.ends = f.ends;
                  known.ended = f.ended;
+                 known.by = f.by;
                  told_of_.insert(f.agent);
                },
                [this](const agent_left& f) {
@@ -510,11 +511,11 @@ void members::replay(const cluster_fact& fact) {
 
 std::string members::snapshot() const {
   std::vector<std::tuple<std::string, std::string, int, std::string, bool, std::vector<int>, std::string,
-                         bool, std::vector<int>, time_point>>
+                         bool, std::vector<int>, time_point, std::string>>
     agents;
   for (const auto& [name, a] : agents_)
     agents.emplace_back(name, a.id, a.slots, a.host, a.draining, a.disabled, a.pool, a.ends, a.ended,
-                        a.joined);
+                        a.joined, a.by);
   return pack(std::tuple{agents, told_of_});
 }
 

@@ -23,8 +23,9 @@ struct known_agent {
   std::string pool;          ///< pool that the agent asked for; empty: it asked for none
   bool draining = false;     ///< no new work is placed on the agent
   std::vector<int> disabled; ///< slots on which no new work is placed, ascending
-  bool ends = false;         ///< runs on the agent are killed, and run again elsewhere
-  std::vector<int> ended;    ///< the slots among `disabled` whose runs are killed, and run again elsewhere
+  bool ends = false;         ///< runs on the agent are killed
+  std::vector<int> ended;    ///< the slots among `disabled` whose runs are killed
+  std::string by;            ///< the user who gave the newest order; empty: nobody did
   time_point joined;         ///< when it first registered as it is now
 };
 
@@ -53,7 +54,7 @@ struct agent_ordered { ///< an operator drains, disables or enables an agent or 
   /// The order was given to an older version, which kept orders outside the journal. Such an order counts
   /// only while no fact says what was ordered of the agent.
   bool taken_over = false;
-  bool ends = false; ///< with `off`: runs there are killed, and run again elsewhere
+  bool ends = false; ///< with `off`: runs there are killed
 };
 struct agent_removed { ///< an operator says that the agent is gone for good
   std::string agent, by;
@@ -141,6 +142,7 @@ struct order_agent { ///< tells every pool what is ordered of the agent, as the 
   bool ends = false;
   std::vector<int> ended;
   std::string leaves_for; ///< the pool that the agent leaves its present one for; empty: it stays
+  std::string by;         ///< the user who ordered it last; empty: nobody did
 };
 struct watch_agent { ///< asks for agent_is_idle once the pool, which the agent is to leave, holds nothing on
                      ///< it

@@ -141,6 +141,7 @@ void pool::on(actions& out, const agent_drain& ev) {
   agent.disabled = {ev.disabled.begin(), ev.disabled.end()};
   agent.ends = ev.ends;
   agent.ended = {ev.ended.begin(), ev.ended.end()};
+  agent.ordered_by = ev.by;
   agent.leaves_for = ev.leaves_for;
   refresh(agent);
   if (agent.ends || !agent.ended.empty())
@@ -159,22 +160,32 @@ std::vector<pool_run*> pool::holders() {
   return all;
 }
 
+/// Which agent or slot that the run holds was disabled, and by whom, where an operator wants nothing to run;
+/// empty: none.
+std::string pool::disabled_text(const pool_run& run) {
+  for (const auto& part : run.on) {
+    const auto& agent = *part.agent;
+    const auto off = std::find_if(part.slots.begin(), part.slots.end(),
+                                  [&](int slot) { return agent.ended.contains(slot); });
+    if (agent.ends || off != part.slots.end())
+      return (agent.ends ? std::string() : "slot " + std::to_string(*off) + " of ") + "agent " +
+             agent.now.name + " was disabled" + (agent.ordered_by.empty() ? "" : " by " + agent.ordered_by);
+  }
+  return {};
+}
+
 /// Ends the run where it holds slots on which an operator wants nothing to run, even where the run was
 /// already preempted and is saving. A run that only an inventory has named is ended once its allocation says
 /// what it holds, as nobody could take the order before.
 void pool::end_disabled(actions& out, pool_run& run) {
-  const auto here = [&](const agent_part& part) {
-    const auto& agent = *part.agent;
-    return agent.ends || std::any_of(part.slots.begin(), part.slots.end(),
-                                     [&](int slot) { return agent.ended.contains(slot); });
-  };
-  if (!run.granted || run.waits() || std::none_of(run.on.begin(), run.on.end(), here))
+  auto why = disabled_text(run);
+  if (!run.granted || run.waits() || why.empty())
     return;
   if (run.state == pool_run::phase::holding) {
-    preempt(out, run, {}, "disabled");
+    preempt(out, run, {}, "disabled", std::move(why));
   } else {
     run.killed = true;
-    out.push_back(preempt_allocation{run.id, {}, "disabled"});
+    out.push_back(preempt_allocation{run.id, {}, "disabled", std::move(why)});
   }
 }
 

@@ -258,6 +258,8 @@ private:
   void grant(actions& out, pool_run& run, agent_parts on, bool backfill, time_point now);
   void take_from(actions& out, const std::vector<pool_run*>& keepers, const agent_parts& on);
   std::vector<pool_run*> holders();
+  static std::string disabled_text(const pool_run& run);
+  static std::string killed_text(const pool_run& run);
   void end_disabled(actions& out, pool_run& run);
   void offer_rest(actions& out);
   // Preemption (pool_preemption.cpp).
@@ -267,7 +269,8 @@ private:
   bool hopeless(const pool_run& run, const std::vector<lack>& lacks) const;
   void remember(const pool_run& run, const std::vector<lack>& lacks, std::optional<time_point> later);
   void stand_by(const pool_run& run, const std::vector<lack>& lacks);
-  void preempt(actions& out, pool_run& victim, allocation_id wanted_by, const char* reason);
+  void preempt(actions& out, pool_run& victim, allocation_id wanted_by, const char* reason,
+               std::string detail = {});
   // Reservations (pool_reservation.cpp).
   void age(time_point now);
   void grows_old(pool_run& run);

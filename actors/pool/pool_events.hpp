@@ -100,7 +100,8 @@ struct agent_drain {
   bool ends = false;         ///< runs on the agent are ended at once
   std::vector<int> ended;    ///< runs on these slots are ended at once
   std::string leaves_for;    ///< pool that the agent goes to once nothing is held on it; empty: it stays
-  MSGPACK_DEFINE_ARRAY(agent, on, disabled, ends, ended, leaves_for)
+  std::string by;            ///< the user who ordered it last; empty: unknown
+  MSGPACK_DEFINE_ARRAY(agent, on, disabled, ends, ended, leaves_for, by)
 };
 /// An allocation says that it was granted these slots before the pool or the master was made again.
 struct slots_held {
@@ -214,7 +215,8 @@ struct preempt_allocation {
   allocation_id allocation;
   allocation_id wanted_by; ///< allocation that gets the slots; run 0: no particular one
   std::string reason;      ///< "priority", "fair_share", "max_slots", "quota", "disabled" or "pool"
-  MSGPACK_DEFINE_ARRAY(allocation, wanted_by, reason)
+  std::string detail;      ///< with "disabled", for people: "agent gpu01 was disabled by ada"
+  MSGPACK_DEFINE_ARRAY(allocation, wanted_by, reason, detail)
 };
 
 } // namespace troupe

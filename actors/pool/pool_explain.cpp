@@ -223,13 +223,18 @@ bool pool::never_fits(const pool_run& run) const {
   });
 }
 
+/// Why the run is killed. What was disabled may be enabled again before the run has ended.
+std::string pool::killed_text(const pool_run& run) {
+  const auto disabled = disabled_text(run);
+  return (disabled.empty() ? "its agent or its slots were disabled" : disabled) + ", so it is killed";
+}
+
 std::vector<pool::reason_text> pool::reasons(const pool_run& run, const pool_run* next, time_point now) {
   switch (run.state) {
   case pool_run::phase::holding:
     return {{"running", "it holds " + slots_text(run.held())}};
   case pool_run::phase::stopping:
-    return {{"stopping", (run.killed ? std::string("its agent or its slots were disabled, so it is killed")
-                                     : std::string("it was preempted, and saves")) +
+    return {{"stopping", (run.killed ? killed_text(run) : "it was preempted, and saves") +
                            (heir_of(run) ? "; its slots go to " + name_of(*heir_of(run)) : "")}};
   case pool_run::phase::waiting:
     break;

@@ -160,7 +160,8 @@ void pool::stand_by(const pool_run& run, const std::vector<lack>& lacks) {
     unfit_below_.insert(waits_for);
 }
 
-void pool::preempt(actions& out, pool_run& victim, allocation_id wanted_by, const char* reason) {
+void pool::preempt(actions& out, pool_run& victim, allocation_id wanted_by, const char* reason,
+                   std::string detail) {
   if (victim.state != pool_run::phase::holding)
     return;
   victim.state = pool_run::phase::stopping;
@@ -169,7 +170,7 @@ void pool::preempt(actions& out, pool_run& victim, allocation_id wanted_by, cons
   policy_->changed(*victim.job);
   running_.erase(victim);
   stopping_.insert(victim.id);
-  out.push_back(preempt_allocation{victim.id, wanted_by, reason});
+  out.push_back(preempt_allocation{victim.id, wanted_by, reason, std::move(detail)});
 }
 
 } // namespace troupe

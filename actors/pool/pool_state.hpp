@@ -205,6 +205,7 @@ struct pool_agent {
   std::set<int> disabled;
   bool ends = false;      ///< runs on the drained agent are ended at once
   std::set<int> ended;    ///< the disabled slots whose runs are ended at once
+  std::string ordered_by; ///< the user who drained or disabled last; empty: unknown
   std::string leaves_for; ///< the agent is drained as it leaves for this pool; empty: it stays
 
   bool open(std::size_t slot) const {

@@ -147,7 +147,9 @@ void task::on(task_step& s, const allocation_ended& ev, time_point now) {
     // The task was unpaused in the meantime, or its pool took the slots.
     if (leaving || spec_.preemptible || has_tries())
       return begin_run(s, now);
-    return finish(s, task_state::error, -1, ev.detail.empty() ? "its agent had to end it" : ev.detail, now);
+    const auto why = ev.detail.empty() ? std::string("its agent had to end it") : ev.detail;
+    s.actions.push_back(say_in_log{"end/" + to_string(ev.run), "the task ends: " + why});
+    return finish(s, task_state::error, -1, why, now);
   }
 }
 
@@ -178,7 +180,7 @@ void task::finish(task_step& s, task_state state, int exit_code, std::string why
 
 stop_task_run task::stop_order() const {
   const bool kill = state_ == task_state::stopping_canceled;
-  return {run_, kill, kill ? "killed" : "pause"};
+  return {run_, kill, kill ? why_ : "pause"};
 }
 
 /// The time at which the task ends because nobody used it; none before its service has answered.

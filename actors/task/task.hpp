@@ -59,7 +59,7 @@ struct start_task_run {
 struct stop_task_run {
   run_id run;
   bool kill = false;
-  std::string reason; ///< "pause" or "killed"
+  std::string reason; ///< "pause"; with `kill`, text for people: "killed by eve"
 };
 struct tell_task_job { ///< tells the pool what the task may have from now on
   job_terms job;

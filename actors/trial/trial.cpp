@@ -196,7 +196,7 @@ stop_allocation trial::stop_order() const {
   if (!stop_)
     return {run_, false, void_run(run_) ? "perturbed" : "pause"};
   if (stop_->kill)
-    return {run_, true, "killed"};
+    return {run_, true, stop_->why};
   return {run_, false, stop_->outcome == trial_state::canceled ? "canceled" : "pruned"};
 }
 

@@ -92,7 +92,7 @@ struct start_allocation {
 struct stop_allocation {
   run_id run;
   bool kill = false;
-  std::string reason; ///< "pause", "perturbed", "pruned", "canceled" or "killed"
+  std::string reason; ///< "pause", "perturbed", "pruned", "canceled"; with `kill`, text: "killed by eve"
 };
 struct acknowledge_checkpoint {
   run_id run;

@@ -342,7 +342,8 @@ struct agent_drain {
     return std::tuple{need("agent", &t::agent, "name of the agent"),
                       maybe("on", &t::on, "false takes it back; true unless said"),
                       maybe("slot", &t::slot, "one slot of the agent; the whole agent unless said"),
-                      maybe("ends", &t::ends, "what runs there is killed, and runs elsewhere")};
+                      maybe("ends", &t::ends,
+                            "what runs there is killed; trials and generic tasks run elsewhere, others end")};
   }
   static constexpr about is{
     "agent.drain",

@@ -306,7 +306,9 @@ value fact_fields(const experiment_resources_changed& x) {
           {"pool", x.pool}};
 }
 value fact_fields(const allocation_preempted& x) {
-  return {{"for", x.wanted_by ? value(to_string(x.wanted_by)) : value()}, {"reason", x.reason}};
+  return {{"for", x.wanted_by ? value(to_string(x.wanted_by)) : value()},
+          {"reason", x.reason},
+          {"detail", x.detail}};
 }
 value fact_fields(const allocation_resized& x) {
   return {{"generation", x.generation},

@@ -752,10 +752,10 @@ std::vector<route> pool_routes() {
      "Changes priority, weight, max_slots or pool of a live experiment; durable when answered."},
     post("/api/v1/agents/{agentId}/enable", of_agent(true), "", "v1EnableAgentResponse",
          "Places work on the agent again."),
-    post("/api/v1/agents/{agentId}/disable", of_agent(false), "v1DisableAgentRequest",
-         "v1DisableAgentResponse",
-         "Places nothing new on the agent; what runs there is killed and runs elsewhere, or, with `drain`, "
-         "ends by itself."),
+    post(
+      "/api/v1/agents/{agentId}/disable", of_agent(false), "v1DisableAgentRequest", "v1DisableAgentResponse",
+      "Places nothing new on the agent. What runs there is killed: trials and generic tasks run elsewhere, "
+      "other tasks end; or, with `drain`, it ends by itself."),
     post("/api/v1/agents/{agentId}/slots/{slotId}/enable", of_slot(true), "", "v1EnableSlotResponse",
          "Places work on the slot again."),
     post("/api/v1/agents/{agentId}/slots/{slotId}/disable", of_slot(false), "v1DisableSlotRequest",

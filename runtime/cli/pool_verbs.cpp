@@ -42,7 +42,9 @@ std::string slot_name(const arguments& given) {
   return "slot " + given.text("SLOT") + " of agent " + given.text("AGENT");
 }
 std::string disabled(const arguments& given) {
-  return given.has("--drain") ? ": what runs there ends by itself" : ": what runs there runs elsewhere";
+  return given.has("--drain") ? ": what runs there ends by itself"
+                              : ": what runs there is killed; trials and generic tasks run elsewhere, other "
+                                "tasks end";
 }
 
 /// Where a condition or the order needs them: why the first hundred wait, and what would free slots for them.

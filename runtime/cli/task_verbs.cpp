@@ -99,7 +99,12 @@ int describe(session& s, const std::string& kind) {
   auto row = named_task_row(**cluster, s.given.text("TASK"), kind);
   auto got = row ? (*cluster)->get(std::string(own) + "/" + text_of(*row, "id"))
                  : result<client::snapshot>(row.error());
-  return got ? s.print(show_one(got->body, task_columns, s.output())) : s.fail(got.error());
+  if (!got)
+    return s.fail(got.error());
+  auto columns = task_columns;
+  if (!text_of(got->body, "why").empty())
+    columns.push_back({"WHY", "why"});
+  return s.print(show_one(got->body, columns, s.output()));
 }
 
 /// Where `troupe ssh` keeps the keys of shells: a file with the shell's id as its name, and one with ".hosts"

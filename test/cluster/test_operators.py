@@ -2,6 +2,7 @@
 that are disabled, and the question why a trial waits. Master and agents are processes of their own."""
 
 import json
+import re
 
 import pytest
 
@@ -327,6 +328,54 @@ def test_what_runs_on_a_disabled_agent_runs_elsewhere(lab):
     wait_for(lambda: len(lab.json("agent", "list")) == 2, 30)
     known = {fact["agent"]: fact["at"] for fact in lab.facts("agent_joined")}
     assert {x["id"]: x["registeredTime"] for x in lab.json("agent", "list")} == known, known
+
+
+def test_a_command_on_what_is_disabled_ends_and_says_who_disabled_it(lab):
+    lab.master()
+    lab.agent("a", slots=2)
+    ready(lab, 2)
+    for words, why in ((("slot", "disable", "a", "0"), "slot 0 of agent a was disabled by admin"), (("agent", "disable", "a"), "agent a was disabled by admin")):
+        task = re.search(r"[0-9a-f]{8}-[0-9a-f-]{27}", lab.cli("command", "run", "--detach", "--slots", "2" if "slot" in words else "1", "--", "sleep 1000").stdout)[0]
+        wait_for(lambda: lab.json("explain", "task", task)["state"] == "RUNNING", 30)
+        assert "other tasks end" in lab.cli(*words).stdout
+        ended = wait_for(lambda: (t := lab.json("task", "describe", task))["state"] == "ERROR" and t, 30)
+        assert ended["why"] == why, ended
+        assert why in lab.cli("command", "describe", task).stdout
+        assert lab.json("explain", "task", task)["reason"]["text"] == "failed: " + why
+        wait_for(lambda: "the task ends: " + why in lab.cli("task", "logs", task).stdout, 10)
+        lab.cli("slot", "enable", "a", "0")
+
+
+def test_a_killed_trial_says_by_whom(lab):
+    lab.master()
+    lab.agent("a")
+    ready(lab, 1)
+    lab.hold(epoch=4)
+    experiment = lab.run("killed")
+    trial = lab.trial(experiment)
+    lab.wait_for_run(trial)
+    lab.cli("experiment", "kill", str(experiment))
+    assert lab.wait_end(experiment) == "CANCELED"
+    assert lab.trials(experiment)[0]["why"] == "killed by admin"
+    assert lab.why(trial)["reason"]["text"] == "was ended: killed by admin"
+
+
+def test_agents_that_are_on_their_way_back_are_expected(lab):
+    lab.master()
+    lab.agent("a")
+    ready(lab, 1)
+    lab.hold(epoch=4)
+    trial = lab.trial(lab.run("first"))
+    lab.wait_for_run(trial)
+    waits = lab.trial(lab.run("second"))
+    lab.waits_because(waits, "busy")
+    lab.process.kill()
+    lab.process.wait()
+    lab.kill_agent("a")
+    lab.master()
+    said = lab.waits_because(waits, "no_agents")
+    assert re.fullmatch(r"the pool has no agents; agent a is expected back within \d+ s", said["reason"]["text"]), said
+    assert said["advice"] == "", said
 
 
 def test_a_disabled_slot_takes_nothing(lab):

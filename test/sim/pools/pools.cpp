@@ -379,7 +379,8 @@ private:
   void run(const watch_agent&) { fail("an agent is to change its pool"); }
   void run(const order_agent& x) {
     for (const auto& [name, p] : m_->pools)
-      tell_pool("cluster", name, agent_drain{x.agent, x.draining, x.disabled, x.ends, x.ended, x.leaves_for});
+      tell_pool("cluster", name,
+                agent_drain{x.agent, x.draining, x.disabled, x.ends, x.ended, x.leaves_for, x.by});
   }
   void run(const forget_agent&) { fail("an agent was forgotten"); }
   void run(const end_run&) { fail("a run lost its owner"); }

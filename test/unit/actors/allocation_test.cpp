@@ -224,6 +224,27 @@ TEST(Allocation, WhoSavesIsKilledWhereItsSlotsAreDisabledMeanwhile) {
   play({placed, up, {allocation_stop{false, "paused"}, 2s, " | preempt(a paused)"}, disabled, again, ended});
 }
 
+TEST(Allocation, TellsWhoOrderedTheKillNotTheSignal) {
+  const row placed{on_a, 0s, "placed(a:0) | start(a:0)"}, up{task_started{id, "a", 7}, 1s, " | "};
+  const std::string by_eve = "agent a was disabled by eve";
+  const allocation_event orders[] = {allocation_stop{true, "killed by eve"},
+                                     preempt_allocation{id, {}, "disabled", by_eve}};
+  for (const auto& order : orders) {
+    auto a = play({placed, up});
+    static_cast<void>(a.apply(order, t0 + 2s));
+    const auto ended = a.apply(task_exited{id, "a", -1, 9, "signal 9", true, true}, t0 + 3s);
+    const auto* told = std::get_if<report_allocation_end>(&ended.actions.back());
+    ASSERT_TRUE(told);
+    EXPECT_EQ(told->detail, &order == orders ? "killed by eve" : by_eve);
+  }
+  // The master dies between the kill and the end of the task.
+  allocation after({id, 1, 60s});
+  after.replay(allocation_placed{t0, {{"a", {0}}}});
+  after.replay(allocation_preempted{t0, {}, "disabled", by_eve});
+  static_cast<void>(after.resume());
+  EXPECT_EQ(after.describe()["stop"]["reason"], by_eve);
+}
+
 TEST(Allocation, AGangThatCannotHearOfAStopIsJudgedWhenAllAreOver) {
   const std::vector<row> begin{
     {on_both, 0s, "placed(a:0 b:1) | start(a:0) start(b:1)"},

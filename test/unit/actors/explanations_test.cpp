@@ -132,6 +132,19 @@ TEST(Explanation, WhoIsOnADisabledSlotIsKilled) {
   const auto said = said_by_pool("running"); // the pool that was made again does not know it yet
   const auto got = explanation_of(x, said, "KILLING", t0 + 9s);
   EXPECT_EQ(got["reason"]["text"], "its agent or its slots were disabled, so it is killed");
+  EXPECT_EQ(explanation_of(x, said_by_pool("stopping"), "KILLING", t0 + 9s)["reason"]["text"], "so it is")
+    << "the pool knows who disabled what";
+}
+
+TEST(Explanation, WhoWasKilledSaysByWhom) {
+  auto x = example();
+  x.trial.runs = {placed(1, 0s, 1s)};
+  x.trial.runs[0].ended = t0 + 9s;
+  x.trial.runs[0].detail = "signal 9";
+  x.trial.state = trial_state::canceled;
+  x.trial.why = "killed by ada";
+  x.run = {1};
+  EXPECT_EQ(explanation_of(x, {}, {}, t0 + 9s)["reason"]["text"], "was ended: killed by ada");
 }
 
 TEST(Explanation, AnEarlierRunHasEnded) {

@@ -89,7 +89,7 @@ TEST(Task, IsTriedAsOftenAsItsSettingsSay) {
        {{over(r1, end::stopped), 1s, "ended(1 stopped) started(2@0) | start(2)"},
         {over(r2, end::completed), 2s, "ended(2 completed) done(COMPLETED 0) | report"}});
   play({.id = collects, .tries = 2},
-       {{task_kill_wanted{"killed by eve"}, 1s, "stopping(killed by eve) | stop(1 killed kill)"},
+       {{task_kill_wanted{"killed by eve"}, 1s, "stopping(killed by eve) | stop(1 killed by eve kill)"},
         {over(r1, end::failed, 137), 2s, "ended(1 failed) done(CANCELED 137: killed by eve) | report"}});
 }
 
@@ -102,8 +102,11 @@ TEST(Task, EndsWithItsProgramAndIsNotBegunAgain) {
   play({.id = a_command}, {{over(r1, end::lost, -1, "agent a1: silent"), 1s,
                             "ended(1 lost) done(ERROR -1: the cluster lost it: agent a1: silent) | report"}});
   // The task ran on an agent that was disabled.
+  play({.id = a_command}, {{over(r1, end::stopped), 1s,
+                            "ended(1 stopped) done(ERROR -1: its agent had to end it) | say(end/1) report"}});
   play({.id = a_command},
-       {{over(r1, end::stopped), 1s, "ended(1 stopped) done(ERROR -1: its agent had to end it) | report"}});
+       {{over(r1, end::stopped, -1, "agent a1 was disabled by eve"), 1s,
+         "ended(1 stopped) done(ERROR -1: agent a1 was disabled by eve) | say(end/1) report"}});
 }
 
 TEST(Task, BeginsAnewWhereNoPartOfItsGangHadBegun) {
@@ -116,13 +119,13 @@ TEST(Task, BeginsAnewWhereNoPartOfItsGangHadBegun) {
               {lost, 2s, "ended(1 lost) |"},
               {task_unpause_wanted{"eve"}, 3s, "unpaused started(2@0) | start(2)"}});
   play(spec, {{task_kill_wanted{"killed by eve", "eve"}, 1s,
-               "stopping(killed by eve by eve) | stop(1 killed kill)"},
+               "stopping(killed by eve by eve) | stop(1 killed by eve kill)"},
               {lost, 2s, "ended(1 lost) done(CANCELED -1: killed by eve) | report"}});
 }
 
 TEST(Task, IsKilledOnce) {
   play({.id = a_command},
-       {{task_kill_wanted{"killed by eve"}, 1s, "stopping(killed by eve) | stop(1 killed kill)"},
+       {{task_kill_wanted{"killed by eve"}, 1s, "stopping(killed by eve) | stop(1 killed by eve kill)"},
         {task_kill_wanted{"killed by bob"}, 2s, " |"},
         {over(r1, end::stopped, 137), 3s, "ended(1 stopped) done(CANCELED 137: killed by eve) | report"}});
 }
@@ -155,17 +158,18 @@ TEST(Task, OfAGenericKindIsPausedAndGoesOnAsANewRun) {
 
 TEST(Task, EndsWhenNobodyUsesItForLongEnough) {
   const task_spec spec{.id = a_notebook, .idle_limit = 300s};
-  auto t = play(
-    spec,
-    {{time_passed{}, 4000s, " |"}, // the service of the task has never answered
-     {task_service_answers{r1, {{1000, 1000, "ann", "users"}}}, 4000s, "ready(1 ann) | say_ready"},
-     {task_service_answers{r1}, 4001s, " |"},
-     {time_passed{}, 4299s, " |"},
-     {task_used{}, 4030s, " |"}, // use is noted at most once a minute
-     {time_passed{}, 4310s, " |"},
-     {task_used{}, 4320s, "active |"},
-     {time_passed{}, 4619s, " |"},
-     {time_passed{}, 4620s, "stopping(idle for more than 5m0s: service is inactive) | stop(1 killed kill)"}});
+  auto t =
+    play(spec, {{time_passed{}, 4000s, " |"}, // the service of the task has never answered
+                {task_service_answers{r1, {{1000, 1000, "ann", "users"}}}, 4000s, "ready(1 ann) | say_ready"},
+                {task_service_answers{r1}, 4001s, " |"},
+                {time_passed{}, 4299s, " |"},
+                {task_used{}, 4030s, " |"}, // use is noted at most once a minute
+                {time_passed{}, 4310s, " |"},
+                {task_used{}, 4320s, "active |"},
+                {time_passed{}, 4619s, " |"},
+                {time_passed{}, 4620s,
+                 "stopping(idle for more than 5m0s: service is inactive) | stop(1 idle for more than 5m0s: "
+                 "service is inactive kill)"}});
   EXPECT_FALSE(t.deadline());
 }
 

@@ -124,11 +124,11 @@ TEST(Trial, EndsAsItsStopSays) {
     {{trial_state::canceled, false, "cancel"},
      "stopping(CANCELED) | stop(1 canceled)",
      "ended(1 stopped) done(CANCELED) | report(CANCELED 2)"},
-    {{trial_state::canceled, true, "kill"},
-     "stopping(CANCELED kill) | stop(1 killed kill)",
+    {{trial_state::canceled, true, "killed by ann"},
+     "stopping(CANCELED kill) | stop(1 killed by ann kill)",
      "ended(1 stopped) done(CANCELED) | report(CANCELED 2)"},
     {{trial_state::error, true, "broken"},
-     "stopping(ERROR kill) | stop(1 killed kill)",
+     "stopping(ERROR kill) | stop(1 broken kill)",
      "ended(1 stopped) done(ERROR) | report(ERROR)"},
   };
   for (const auto& c : cases)
@@ -151,8 +151,8 @@ TEST(Trial, KillsWhatACancelHasNotEnded) {
        {
          {trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
          {trial_stop{trial_state::canceled, false, ""}, 1s, "stopping(CANCELED) | stop(1 canceled)"},
-         {trial_stop{trial_state::canceled, true, "", "ann"}, 2s,
-          "stopping(CANCELED kill by ann) | stop(1 killed kill)"},
+         {trial_stop{trial_state::canceled, true, "killed by ann", "ann"}, 2s,
+          "stopping(CANCELED kill by ann) | stop(1 killed by ann kill)"},
          // a cancellation is weaker than the kill that was ordered
          {trial_stop{trial_state::canceled, false, ""}, 3s, " | "},
          {allocation_ended{r1, end::stopped}, 4s, "ended(1 stopped) done(CANCELED) | report(CANCELED 2)"},
@@ -171,9 +171,9 @@ TEST(Trial, ResumesWhatWasWaitedFor) {
   auto running = play(plain, {{trial_activate{}, 0s, "activated started(1@0) | start(1@0)"}});
   EXPECT_EQ(show(running.resume()), "start(1@0)");
   auto stopping = play(plain, {{trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
-                               {trial_stop{trial_state::canceled, true, ""}, 1s,
-                                "stopping(CANCELED kill) | stop(1 killed kill)"}});
-  EXPECT_EQ(show(stopping.resume()), "start(1@0) stop(1 killed kill)");
+                               {trial_stop{trial_state::canceled, true, "killed by ann"}, 1s,
+                                "stopping(CANCELED kill) | stop(1 killed by ann kill)"}});
+  EXPECT_EQ(show(stopping.resume()), "start(1@0) stop(1 killed by ann kill)");
   auto waiting = play(plain, {{trial_activate{}, 0s, "activated started(1@0) | start(1@0)"},
                               {allocation_ended{r1, end::failed}, 1s, "ended(1 failed) | "}});
   EXPECT_EQ(show(waiting.resume()), "");

@@ -194,15 +194,16 @@ TEST(PoolExplain, TellsThatVictimsSave) {
 }
 
 TEST(PoolExplain, TellsThatWhatIsDisabledIsKilled) {
-  const std::string killed = "its agent or its slots were disabled, so it is killed";
   explained_pool p;
   p.up("a", 2).ask(1, 1).ask(2, 1).up("b", 1).ask(3, 1);
-  p.tell(agent_drain{"a", false, {0}, false, {0}}).tell(agent_drain{"b", true, {}, true});
-  EXPECT_EQ(p.why(1)["reason"], (value{{"code", "stopping"}, {"text", killed}}));
+  p.tell(agent_drain{"a", false, {0}, false, {0}, "", "ada"}).tell(agent_drain{"b", true, {}, true});
+  EXPECT_EQ(p.why(1)["reason"], (value{{"code", "stopping"},
+                                       {"text", "slot 0 of agent a was disabled by ada, so it is killed"}}));
   EXPECT_EQ(p.code(2), "running");
-  EXPECT_EQ(p.why(3)["reason"]["text"], killed);
+  EXPECT_EQ(p.why(3)["reason"]["text"], "agent b was disabled, so it is killed") << "nobody knows by whom";
   p.tell(agent_drain{"b", false});
-  EXPECT_EQ(p.why(3)["reason"]["text"], killed) << "the order to kill it is not taken back";
+  EXPECT_EQ(p.why(3)["reason"]["text"], "its agent or its slots were disabled, so it is killed")
+    << "the order to kill it is not taken back";
 }
 
 TEST(PoolExplain, TellsThatAVictimWhoseAgentIsDisabledIsKilledToo) {
@@ -210,9 +211,7 @@ TEST(PoolExplain, TellsThatAVictimWhoseAgentIsDisabledIsKilledToo) {
   p.up("a", 2).ask(1, 2, 50).ask(2, 1, 10);
   EXPECT_EQ(p.why(1)["reason"]["text"], "it was preempted, and saves; its slots go to trial 2");
   p.tell(agent_drain{"a", true, {}, true});
-  EXPECT_EQ(
-    std::string(p.why(1)["reason"]["text"]).find("its agent or its slots were disabled, so it is killed"),
-    0u);
+  EXPECT_EQ(std::string(p.why(1)["reason"]["text"]).find("agent a was disabled, so it is killed"), 0u);
 }
 
 TEST(PoolExplain, TellsThatWhatIsFreeIsKeptForAnother) {
@@ -1019,7 +1018,7 @@ std::string ended(const std::vector<pool_action>& actions) {
   std::string out;
   for (const auto& action : actions)
     if (const auto* x = std::get_if<preempt_allocation>(&action))
-      out += to_string(x->allocation) + " " + x->reason + "; ";
+      out += to_string(x->allocation) + " " + x->reason + (x->detail.empty() ? "" : ": " + x->detail) + "; ";
   return out;
 }
 slots_requested wants(std::uint64_t trial, int slots) {
@@ -1035,9 +1034,11 @@ TEST(PoolDisabling, EndsWhatRunsThereAlsoWithoutSlotsAndWhereItSavesAlready) {
     static_cast<void>(
       p.apply(wants(static_cast<std::uint64_t>(p.used_slots() + 1 + (slots == 0)), slots), t0));
   EXPECT_EQ(ended(p.apply(agent_drain{"a", true}, t0)), "") << "it runs to its end";
-  EXPECT_EQ(ended(p.apply(agent_drain{"a", false, {1}, false, {1}}, t0)), "2.1 disabled; ");
-  EXPECT_EQ(ended(p.apply(agent_drain{"a", true, {}, true}, t0)),
-            "1.1 disabled; 2.1 disabled; 4.1 disabled; ");
+  EXPECT_EQ(ended(p.apply(agent_drain{"a", false, {1}, false, {1}, "", "ada"}, t0)),
+            "2.1 disabled: slot 1 of agent a was disabled by ada; ");
+  const std::string by_eve = " disabled: agent a was disabled by eve; ";
+  EXPECT_EQ(ended(p.apply(agent_drain{"a", true, {}, true, {}, "", "eve"}, t0)),
+            "1.1" + by_eve + "2.1" + by_eve + "4.1" + by_eve);
 }
 
 TEST(PoolDisabling, EndsWhatARestartedMasterFindsThere) {
@@ -1046,7 +1047,7 @@ TEST(PoolDisabling, EndsWhatARestartedMasterFindsThere) {
   static_cast<void>(p.apply(agent_up{"a", 2}, t0));
   slots_held held{run(1), {{"a", {0}}}, {}, 1};
   held.run.job.job = {1};
-  EXPECT_EQ(ended(p.apply(held, t0)), "1.1 disabled; ");
+  EXPECT_EQ(ended(p.apply(held, t0)), "1.1 disabled: agent a was disabled; ");
 }
 
 /// Nobody could take the order before.
@@ -1057,8 +1058,8 @@ TEST(PoolDisabling, EndsWhatAnInventoryHasNamedOnceItsAllocationSpeaks) {
   EXPECT_EQ(ended(p.apply(agent_drain{"a", true, {}, true}, t0)), "");
   slots_held held{run(1), {{"a", {0}}}, {}, 1};
   held.run.job.job = {1};
-  EXPECT_EQ(ended(p.apply(held, t0)), "1.1 disabled; ");
-  EXPECT_EQ(ended(p.apply(wants(2, 1), t0)), "2.1 disabled; ");
+  EXPECT_EQ(ended(p.apply(held, t0)), "1.1 disabled: agent a was disabled; ");
+  EXPECT_EQ(ended(p.apply(wants(2, 1), t0)), "2.1 disabled: agent a was disabled; ");
   EXPECT_EQ(p.details()["jobs"].size(), 2u);
 }
 
