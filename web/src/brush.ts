@@ -77,7 +77,7 @@ export function dimension(rows: readonly Row[], key: string, title = key.replace
 }
 
 /** The place of a number, where those that have none stand at the ends: infinities at theirs, NaN at the lower one. */
-export function ended(d: Dimension, t: Row): number | null {
+export function clamped(d: Dimension, t: Row): number | null {
   const x = d.beyond(t);
   return x === null ? d.place(t) : x > 0 ? 1 : 0;
 }

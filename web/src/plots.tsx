@@ -6,7 +6,7 @@ import { drawAxes, fitted, frame, keyOf, marks, type Frame, type Key } from "./a
 import { edgeMark, Files, font, ink, measure, rowText, saveCanvas, Spot, type Ink, type Table } from "./figure";
 import { hovered } from "./hover";
 import { go } from "./router";
-import { brushed, celled, ended, full, inOrder, placeOf, value, type Brush, type Dimension, type Row } from "./brush";
+import { brushed, celled, clamped, full, inOrder, placeOf, value, type Brush, type Dimension, type Row } from "./brush";
 import { shortened } from "./labels";
 import { fitting, heat, heatLine, linear, type Scale } from "./scales";
 import { heldText, lanes, type Held } from "./timeline";
@@ -171,8 +171,8 @@ const axisOf = (title: string, scale: Scale): Dimension => ({ key: "", title, sc
 export function Scatter(props: { rows: readonly Row[]; x: Dimension; y: Dimension; colour: Dimension | null; onBrush?: (axes: string[], b: (Brush | null)[]) => void; testid?: string; height?: number }) {
   const { x, y, colour } = props;
   const points = props.rows.flatMap((t) => {
-    const [px, py] = [ended(x, t), ended(y, t)];
-    return px === null || py === null ? [] : [{ id: String(t.id), px, py, c: colour ? ended(colour, t) : null, beyond: [x.beyond(t), y.beyond(t)] as const }];
+    const [px, py] = [clamped(x, t), clamped(y, t)];
+    return px === null || py === null ? [] : [{ id: String(t.id), px, py, c: colour ? clamped(colour, t) : null, beyond: [x.beyond(t), y.beyond(t)] as const }];
   });
   const keyed = lastOf((w) => (colour ? keyOf(colour, w, points.some((p) => p.c === null), measure) : noKey));
   const framed = lastOf((w, h) => frame(w, h, x, y, false, keyed(w, 0).tall, measure));
@@ -284,7 +284,7 @@ export function Parallel(props: { rows: readonly Row[]; passing: ReadonlySet<num
   const top = 34;
   const y = (p: number, h: number) => top + (1 - p) * (h - top - 24);
   const colour = dims[dims.length - 1];
-  const line = (t: Row, w: number, h: number) => dims.map((d, i) => [x(i, w), ended(d, t)] as const).filter((p): p is readonly [number, number] => p[1] !== null).map(([a, p]) => [a, y(p, h)] as const);
+  const line = (t: Row, w: number, h: number) => dims.map((d, i) => [x(i, w), clamped(d, t)] as const).filter((p): p is readonly [number, number] => p[1] !== null).map(([a, p]) => [a, y(p, h)] as const);
   return (
     <Drawing
       testid="parallel"
@@ -310,7 +310,7 @@ export function Parallel(props: { rows: readonly Row[]; passing: ReadonlySet<num
         c.globalAlpha = props.passing.size > 200 ? 0.35 : 1;
         for (const t of props.rows) {
           if (!props.passing.has(t.id)) continue;
-          c.strokeStyle = c.fillStyle = heatLine((colour && ended(colour, t)) ?? 0, shownTheme.peek() === "dark");
+          c.strokeStyle = c.fillStyle = heatLine((colour && clamped(colour, t)) ?? 0, shownTheme.peek() === "dark");
           stroke(t, false);
           dims.forEach((d, i) => {
             const b = d.beyond(t);
