@@ -242,7 +242,7 @@ void add_trials(schemas& all) {
                            {"bestMetric", or_null(metric())},
                            {"bestTrial", or_null(a("v1Trial"))},
                            {"bestCheckpoint", or_null(a("CheckpointFiles"))},
-                           {"bestSoFar?", list_of(number()), "with `history`"}});
+                           {"bestSoFar?", list_of(metric()), "with `history`"}});
   all["CheckpointFiles"] = fields({{"uuid", text()},
                                    {"trialId", whole()},
                                    {"totalBatches", whole()},

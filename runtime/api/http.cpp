@@ -3,6 +3,7 @@
 #include "runtime/api/errors.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <charconv>
 #include <limits>
@@ -113,8 +114,6 @@ result<std::string> percent_decoded(std::string_view text, bool plus_is_blank) {
       c = static_cast<char>(high * 16 + low);
       i += 2;
     }
-    if (c == '\0')
-      return error{errc::invalid, "the address holds a zero byte"};
     out += c;
   }
   return out;
@@ -158,6 +157,25 @@ std::string to_snake(std::string_view name) {
   return out;
 }
 
+namespace {
+
+/// The text without its escapes. Fails on a zero byte too, unless `any_byte` is set.
+result<std::string> part_of_address(std::string_view text, bool plus_is_blank, bool any_byte = false) {
+  auto decoded = percent_decoded(text, plus_is_blank);
+  if (decoded && !any_byte && decoded->find('\0') != std::string::npos)
+    return error{errc::invalid, "the address holds a zero byte"};
+  return decoded;
+}
+
+/// Whether a parameter names metrics, whose names are those of the user's code and may have any byte.
+bool names_metrics(std::string_view key) {
+  constexpr std::array<std::string_view, 6> all = {"metric",      "metrics", "metricName",
+                                                   "metricNames", "topics",  "x"};
+  return std::find(all.begin(), all.end(), key) != all.end();
+}
+
+} // namespace
+
 result<target> parse_target(std::string_view text) {
   if (text.empty() || text.front() != '/')
     return error{errc::invalid, "the request's address has to begin with '/'"};
@@ -171,7 +189,7 @@ result<target> parse_target(std::string_view text) {
     path = end == path.npos ? std::string_view{} : path.substr(end);
     if (segment.empty())
       continue;
-    auto decoded = percent_decoded(segment, false);
+    auto decoded = part_of_address(segment, false);
     if (!decoded)
       return decoded.error();
     t.segments.push_back(std::move(*decoded));
@@ -185,14 +203,15 @@ result<target> parse_target(std::string_view text) {
     if (pair.empty())
       continue;
     auto equals = pair.find('=');
-    auto key = percent_decoded(pair.substr(0, equals), true);
-    auto text_of = equals == pair.npos ? result<std::string>(std::string{})
-                                       : percent_decoded(pair.substr(equals + 1), true);
+    auto key = part_of_address(pair.substr(0, equals), true);
     if (!key)
       return key.error();
+    auto name = to_camel(*key);
+    auto text_of = equals == pair.npos ? result<std::string>(std::string{})
+                                       : part_of_address(pair.substr(equals + 1), true, names_metrics(name));
     if (!text_of)
       return text_of.error();
-    t.query.all.emplace_back(to_camel(*key), std::move(*text_of));
+    t.query.all.emplace_back(std::move(name), std::move(*text_of));
   }
   return t;
 }

@@ -43,8 +43,7 @@ struct query_list {
 /// names ids is not a number: it must never stand for "all" or for "none".
 result<void> check_values(const query_list& query);
 
-/// Decodes escapes such as %41 and, with `plus_is_blank`, `+`. Fails with errc::invalid on a broken escape
-/// and on a zero byte.
+/// Decodes escapes such as %41 and, with `plus_is_blank`, `+`. Fails with errc::invalid on a broken escape.
 result<std::string> percent_decoded(std::string_view text, bool plus_is_blank);
 
 /// The elements of a list that commas separate. A comma or a percent sign within an element is written as %2C
@@ -59,8 +58,8 @@ struct target {                      ///< "/api/v1/experiments/7?limit=2"
   std::vector<std::string> segments; ///< decoded parts between slashes; empty for "/"
   query_list query;
 };
-/// Fails with errc::invalid unless the text starts with one slash and decodes. Further slashes in a row count
-/// as one.
+/// Fails with errc::invalid unless the text starts with one slash and decodes, and on zero bytes, which only
+/// the names of metrics in the query may have. Further slashes in a row count as one.
 result<target> parse_target(std::string_view text);
 
 /// A body that is made while it is sent. Used by one connection at a time.

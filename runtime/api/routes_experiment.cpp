@@ -384,7 +384,7 @@ result<value> best_so_far(const call& c, const experiment_row& row, std::size_t 
   auto rows = c.parts->storage->trials(row.id);
   if (!rows)
     return rows.error();
-  std::erase_if(*rows, [](const auto& t) { return t.best.row == 0 || !std::isfinite(t.best.metric); });
+  std::erase_if(*rows, [](const auto& t) { return t.best.row == 0 || std::isnan(t.best.metric); });
   const auto end = [](const trial_row& t) { return t.ended == time_point{} ? time_point::max() : t.ended; };
   std::stable_sort(rows->begin(), rows->end(), [&](const auto& a, const auto& b) { return end(a) < end(b); });
   value list = value::array();

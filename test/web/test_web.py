@@ -369,6 +369,28 @@ def test_back_and_a_reload_lead_to_where_one_was(site, page):
     page.fine()
 
 
+def test_back_and_a_reload_lead_to_the_row_of_the_keyboard(site, page):
+    tab = page.page
+    tab.set_viewport_size({"width": 1000, "height": 900})
+    page.go(f"/experiments/{site.search}/trials?sort=hp.lr").settle()
+    ids = tab.locator("[role=row][data-id]").evaluate_all("all => all.map(row => row.dataset.id)")
+    on = lambda: tab.evaluate("document.activeElement.dataset.id")
+    for i in range(3):
+        tab.keyboard.press("j")
+        wait_for(lambda: on() == ids[i], 5, what=on)
+    tab.keyboard.press("Enter")
+    tab.wait_for_selector("main[data-page=trial][data-state=ready]")
+    tab.go_back()
+    page.at("sort=hp.lr").settle()
+    tab.keyboard.press("j")
+    wait_for(lambda: on() == ids[3], 5, what=on)
+    tab.reload()
+    page.ready().settle()
+    tab.keyboard.press("k")
+    wait_for(lambda: on() == ids[2], 5, what=on)
+    page.fine()
+
+
 def test_hover_in_the_grid_marks_the_charts(site, page):
     page.go(f"/experiments/{site.search}/analysis")
     page.page.wait_for_selector("[data-testid=parallel][data-state=ready]")
@@ -508,7 +530,10 @@ def test_pause_stops_the_page_and_goes_on_where_it_was(site, page):
     page.page.wait_for_selector(f'[role=row][data-id="{search}"]')
 
 
-def test_ten_tabs_are_live(site, context):
+@pytest.mark.parametrize("shared", [True, False], ids=["a shared worker", "workers of their own"])
+def test_ten_tabs_are_live(site, context, shared):
+    if not shared:
+        context.add_init_script("delete window.SharedWorker")
     tabs = [Page(context, site) for _ in range(10)]
     tabs[0].page.goto(site.link())
     tabs[0].page.wait_for_selector("main[data-page=home][data-state=ready]")
@@ -516,6 +541,13 @@ def test_ten_tabs_are_live(site, context):
         tab.go("/experiments")
     search = site.submit_search(name="ten", trials=1)
     for tab in tabs:
+        tab.page.bring_to_front()
+        tab.page.wait_for_selector(f'[role=row][data-id="{search}"]')
+    site.wait_ended(search)
+    for tab in tabs[:3]:  # One of them may have the stream.
+        tab.page.close()
+    search = site.submit_search(name="seven", trials=1)
+    for tab in tabs[3:]:
         tab.page.bring_to_front()
         tab.page.wait_for_selector(f'[role=row][data-id="{search}"]')
     site.wait_ended(search)

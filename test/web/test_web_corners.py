@@ -543,6 +543,54 @@ def test_an_axis_that_there_is_not_is_said_once(site, page):
     page.fine()
 
 
+def test_a_smoothing_that_there_is_not_is_said(site, page):
+    for wrong, shown in [("abc", "0"), ("7", "0.99"), ("-1", "0")]:
+        page.page.goto(site.url() + f"/ui/experiments/{site.search}/curves?smooth={wrong}")
+        page.page.wait_for_selector(f"main .fault:has-text(\"There is no smoothing '{wrong}'\"):has-text('Shown is {shown}.')")
+    page.page.get_by_label("Smoothing").fill("0.5")
+    page.page.keyboard.press("Enter")
+    wait_for(lambda: page.page.locator("main .fault").count() == 0, 5)
+    page.fine()
+
+
+def test_a_metric_with_a_zero_byte_has_a_curve(site, page):
+    script = "import troupe\ntroupe.params(x=1)\nfor step in range(1, 6):\n    troupe.log({'a\\0b': 1 / step}, step=step)\ntroupe.validate({'loss': 1.0}, step=5)\n"
+    experiment = site.submit("zero", script, "hyperparameters: {x: 1}\nsearcher: {name: single, metric: loss}")
+    site.wait_ended(experiment)
+    trial = site.json("trial", "list", str(experiment))[0]["id"]
+    for path in (f"/compare?trials={trial}", f"/trials/{trial}"):
+        page.go(path)
+        page.page.get_by_label("Metric", exact=True).select_option(label="training.a\u2400b")
+        page.page.wait_for_selector("[data-testid=chart][data-state=ready][data-series='1'][data-last-x='5'] [aria-label*='training.a\u2400b']")
+        assert page.page.locator("main .fault, main .failed").count() == 0, path
+    page.fine()
+
+
+INFINITE = """
+import troupe
+p = troupe.params(x=1, y=1)
+troupe.validate({"loss": [0.5, float("inf"), float("-inf"), float("nan"), 2.0, 1.0][p.x - 1 + 3 * (p.y - 1)]}, step=1)
+"""
+
+
+def test_infinite_values_have_marks_in_every_chart(site, page):
+    hparams = "hyperparameters: {x: {type: int, minval: 1, maxval: 3, count: 3}, y: {type: int, minval: 1, maxval: 2, count: 2}}"
+    experiment = site.submit("infinite", INFINITE, f"{hparams}\nsearcher: {{name: grid, metric: loss, max_concurrent_trials: 4}}\nresources: {{slots_per_trial: 0}}\nmax_restarts: 0")
+    site.wait_ended(experiment)
+    page.go(f"/experiments/{experiment}/analysis")
+    of = lambda chart, key: page.page.get_attribute(f"[data-testid={chart}]", f"data-{key}")
+    wait_for(lambda: (of("history", "trials"), of("history", "best")) == ("5", "-Infinity"), 10, what=lambda: (of("history", "trials"), of("history", "best")))
+    assert (of("scatter", "trials"), of("scatter", "drawn"), of("scatter", "beyond")) == ("6", "5", "2")
+    assert (of("heatmap", "cells"), of("heatmap", "beyond")) == ("5", "2")
+    page.page.wait_for_selector("[data-testid=parallel][data-trials='6'][data-state=ready]")
+    line = page.page.request.get(f"{site.url()}/troupe/v1/experiments/{experiment}/outcome?history=50").json()["bestSoFar"]
+    assert len(line) == 5 and line[-1] == "-Infinity"
+    page.go("/experiments?q=name=infinite")
+    spark = page.page.locator(f"[role=row][data-id='{experiment}'] .spark polyline")
+    wait_for(lambda: (spark.get_attribute("points") or "").endswith("100,20") and "NaN" not in spark.get_attribute("points"), 10, what=lambda: spark.get_attribute("points"))
+    page.fine()
+
+
 def test_a_metric_without_a_name_has_a_curve(site, page):
     script = "import troupe\ntroupe.params(x=1)\nfor step in range(1, 6):\n    troupe.log({'': 1 / step, 'part': step}, step=step)\ntroupe.validate({'loss': 1.0, '': 0.25}, step=5)\n"
     experiment = site.submit("nameless", script, "hyperparameters: {x: 1}\nsearcher: {name: single, metric: loss}")

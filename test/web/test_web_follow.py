@@ -72,6 +72,7 @@ def test_a_line_that_is_not_there_is_said(site, page, talking):
     for wrong in ("abc", "-3", "0", "1e3", "5'"):
         page.go(f"/trials/{talking}/logs?line={wrong}")
         wait_for(lambda: len(shown(page)) >= 50, 10)
+        page.page.wait_for_selector(f"[role=alert]:has-text(\"There is no line '{wrong}' in this log\")")
         assert page.page.get_by_role("button", name="Follow").get_attribute("aria-pressed") == "true", wrong
     page.fine()
 

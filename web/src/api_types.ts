@@ -450,7 +450,7 @@ export interface Outcome {
   bestCheckpoint: CheckpointFiles | null;
   bestMetric: MetricValue | null;
   /** with `history` */
-  bestSoFar?: number[];
+  bestSoFar?: MetricValue[];
   bestTrial: Trial | null;
   bestTrialId: number | null;
   id: number;

@@ -5,8 +5,8 @@ import { fitting, linear } from "./scales";
 
 const measure = (text: string) => 7 * text.length; // pixels
 const ink = { text: "text", line: "line", faint: "faint", accent: "accent", onAccent: "" };
-const numbers = (title: string, ...values: number[]): Dimension => ({ key: title, title, scale: fitting(values), choices: null, place: () => null, label: () => "" });
-const choices = (title: string, ...all: string[]): Dimension => ({ key: title, title, scale: linear(0, 1), choices: all, place: () => null, label: () => "" });
+const numbers = (title: string, ...values: number[]): Dimension => ({ key: title, title, scale: fitting(values), choices: null, place: () => null, beyond: () => null, label: () => "" });
+const choices = (title: string, ...all: string[]): Dimension => ({ key: title, title, scale: linear(0, 1), choices: all, place: () => null, beyond: () => null, label: () => "" });
 
 /** Replaces a canvas, and records what is written and filled. */
 function paper() {

@@ -16,6 +16,7 @@ export interface Dimension {
   title: string;
   scale: Scale;
   place: (t: Row) => number | null; // place on the axis, from 0 to 1
+  beyond: (t: Row) => number | null; // an infinity or NaN, which has no place
   label: (t: Row) => string;
   choices: string[] | null; // null for a dimension of numbers
 }
@@ -52,6 +53,10 @@ export function dimension(rows: readonly Row[], key: string, title = key.replace
         const x = value(t, key);
         return typeof x === "number" && Number.isFinite(x) ? Math.min(1, Math.max(0, scale.at(x))) : null;
       },
+      beyond: (t) => {
+        const x = value(t, key);
+        return typeof x === "number" && !Number.isFinite(x) ? x : null;
+      },
       label: (t) => short(value(t, key) as number | null),
     };
   }
@@ -66,8 +71,15 @@ export function dimension(rows: readonly Row[], key: string, title = key.replace
       const x = value(t, key);
       return x === null ? null : (at.get(String(x)) ?? null);
     },
+    beyond: () => null,
     label: (t) => clean(String(value(t, key) ?? "")),
   };
+}
+
+/** The place of a number, where those that have none stand at the ends: infinities at theirs, NaN at the lower one. */
+export function clamped(d: Dimension, t: Row): number | null {
+  const x = d.beyond(t);
+  return x === null ? d.place(t) : x > 0 ? 1 : 0;
 }
 
 /** One side of a heat map: a cell for each choice, or for each of a few whole numbers, or otherwise `most` equal ranges of the axis. */

@@ -7,9 +7,9 @@ import type uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { stand } from "./asked";
 import { Legend, NumbersTable, type Curve } from "./curves";
-import { font, measure, saveCanvas, Spot } from "./figure";
+import { edgeMark, font, measure, saveCanvas, Spot } from "./figure";
 import { hovered } from "./hover";
-import { spotText, subject, tickTexts, timeTexts } from "./labels";
+import { axisTitle, inRows, spotText, subject, tickTexts, timeTexts } from "./labels";
 import { bounds, logarithmicEnds, logarithmicTicks } from "./scales";
 import { shownTheme, zone } from "./settings";
 import { clean, metricOf } from "./text";
@@ -245,7 +245,7 @@ function options(now: { current: ChartProps }, kept: Kept, width: number, frame:
       y: { distr: p.logY ? 3 : 1, ...(p.yRange ? { range: () => p.yRange! } : p.logY ? { range: (_u, a, b) => logarithmicEnds(a, b, 0.05) } : {}) },
     },
     axes: [
-      { ...axis, ...(logarithmicX(p) ? powers : {}), label: wall ? "" : p.xTitle, labelSize: 20, size: 36, ...(wall ? { space: 80, values: (_u, ticks) => timeTexts(ticks, zone.peek()) } : { values: (_u, ticks) => tickTexts(ticks, 6) }) },
+      { ...axis, ...(logarithmicX(p) ? powers : {}), label: axisTitle(p.xTitle), labelSize: 20, size: 36, ...(wall ? { space: 80, values: (_u, ticks) => timeTexts(ticks, zone.peek()) } : { values: (_u, ticks) => tickTexts(ticks, 6) }) },
       { ...axis, ...(p.logY ? powers : {}), size: (_u, texts) => Math.max(68, ...(texts ?? []).map((t) => 20 + measure(t))), values: (_u, ticks) => tickTexts(ticks, 4) },
     ],
     series: [{}, edge, edge],
@@ -374,33 +374,20 @@ function marks(u: uPlot, p: ChartProps, layers: Layer[], text: string): void {
     for (let i = 0; i < raw.length; ++i) {
       const v = raw[i]!;
       if (v - v === 0) continue; // v - v is 0 for finite numbers only
-      const x = u.valToPos(l.line.x[i]!, "x", true);
       c.strokeStyle = c.fillStyle = l.line.colour;
-      c.beginPath();
-      if (Number.isNaN(v)) {
-        c.moveTo(x - size / 2, top + height - size * 1.5);
-        c.lineTo(x + size / 2, top + height - size / 2);
-        c.moveTo(x + size / 2, top + height - size * 1.5);
-        c.lineTo(x - size / 2, top + height - size / 2);
-        c.stroke();
-      } else {
-        const y = v > 0 ? top : top + height;
-        c.moveTo(x, y);
-        c.lineTo(x - size / 2, y + (v > 0 ? size : -size));
-        c.lineTo(x + size / 2, y + (v > 0 ? size : -size));
-        c.fill();
-      }
+      edgeMark(c, u.valToPos(l.line.x[i]!, "x", true), v > 0 ? top : top + height, v, size);
     }
   }
-  for (const m of p.marks ?? []) {
-    const x = u.valToPos(m.at, "x", true);
-    c.strokeStyle = c.fillStyle = text;
+  c.strokeStyle = c.fillStyle = text;
+  const places = (p.marks ?? []).map((m) => ({ x: u.valToPos(m.at, "x", true), label: m.label })).sort((a, b) => a.x - b.x);
+  const rows = inRows(places.map((m) => ({ from: m.x, to: m.x + c.measureText(m.label).width + 12 * devicePixelRatio })));
+  places.forEach(({ x, label }, i) => {
     c.setLineDash([4, 4]);
     c.beginPath();
     c.moveTo(x, top);
     c.lineTo(x, top + height);
     c.stroke();
     c.setLineDash([]);
-    c.fillText(m.label, x + 4, top + 12 * devicePixelRatio);
-  }
+    c.fillText(label, x + 4, top + 12 * devicePixelRatio * (1 + rows[i]!));
+  });
 }

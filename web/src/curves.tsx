@@ -311,6 +311,17 @@ export function UnknownAxis(props: { usual?: string }) {
   );
 }
 
+/** Says that the smoothing in the address is none, or is beyond what there is. */
+function UnknownSmoothing(props: { shown: number }) {
+  const asked = params.value.text("smooth");
+  if (asked === "" || Number(asked) === props.shown) return null;
+  return (
+    <p class="fault" role="alert">
+      There is no smoothing '<bdi>{clean(asked)}</bdi>': it is a number from 0 to 0.99. Shown is {props.shown}.
+    </p>
+  );
+}
+
 export function Curves(props: CurvesProps) {
   const p = params.value;
   const named = props.metrics.filter((m) => m.kind === "number").map((m) => `${m.group}.${m.name}`);
@@ -407,6 +418,7 @@ export function Curves(props: CurvesProps) {
         <Ends time={x === "time"} range={range} whole={() => endsOf((lines.value ?? []).map((l) => l.x))} />
       </div>
       <UnknownAxis />
+      <UnknownSmoothing shown={smooth} />
       {group !== by && (
         <p class="fault" role="alert">
           There is no hyperparameter '<bdi>{clean(by)}</bdi>' to group by.

@@ -6,6 +6,23 @@ import { hovered } from "./hover";
 import { clean, csv, isolated, nameOf, short } from "./text";
 import { refused, save } from "./ui";
 
+/** Draws the mark of a number that has no place on an axis, at the edge of the chart where it stands: a triangle towards an infinity, a
+ *  cross for NaN. `beside` says that this is the left or the right edge. */
+export function edgeMark(c: CanvasRenderingContext2D, x: number, y: number, value: number, size: number, beside = false): void {
+  const inwards = (value > 0) === beside ? -size : size; // the way from the right or the lower edge is negative
+  const line = (...points: [along: number, into: number][]) => points.forEach(([a, b], i) => c[i > 0 ? "lineTo" : "moveTo"](x + (beside ? b : a), y + (beside ? a : b)));
+  const [half, far] = [size / 2, inwards * 1.5];
+  c.beginPath();
+  if (Number.isNaN(value)) {
+    line([-half, far], [half, inwards / 2]);
+    line([half, far], [-half, inwards / 2]);
+    c.stroke();
+  } else {
+    line([0, 0], [-half, inwards], [half, inwards]);
+    c.fill();
+  }
+}
+
 /** The content of a chart as rows. The first column names the trial or other subject of each row. */
 export interface Table {
   columns: string[];

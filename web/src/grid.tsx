@@ -287,7 +287,10 @@ export function Grid<R>(props: GridProps<R>) {
     () =>
       standsAt(props.name, () => {
         const scrolled = scroller.current?.scrollTop ?? 0;
-        return scrolled > 0 ? { top: scrolled, row: anchor.current?.id ?? "", above: -(anchor.current?.offset ?? 0) } : null;
+        const on = active.peek();
+        if (scrolled === 0 && on === null) return null;
+        const place = scrolled > 0 ? { top: scrolled, row: anchor.current?.id ?? "", above: -(anchor.current?.offset ?? 0) } : { top: 0, row: "", above: 0 };
+        return on === null ? place : { ...place, active: on };
       }),
     [],
   );
@@ -299,7 +302,9 @@ export function Grid<R>(props: GridProps<R>) {
     found.current = returned.value;
     const spot = spotFor(props.name);
     if (!spot) return;
-    box.scrollTop = topOf(spot, rows.findIndex((r) => props.id(r) === spot.row), rowHeight);
+    const index = (row: string | undefined) => rows.findIndex((r) => props.id(r) === row);
+    box.scrollTop = topOf(spot, index(spot.row), rowHeight);
+    active.value = index(spot.active) < 0 ? null : spot.active!;
     top.value = own.current = box.scrollTop;
   }, [stands, returned.value]);
 

@@ -12,7 +12,7 @@ export const returned = signal(0);
 let back: Kept | null = null; // what the present entry says, without the grids that are at their places already
 const grids = new Map<string, () => Spot | null>();
 
-/** Registers the place of a grid, until the returned function is called. `where` gives null at the top. */
+/** Registers the place of a grid, until the returned function is called. `where` gives null at the top, where no row is active. */
 export function standsAt(name: string, where: () => Spot | null): () => void {
   grids.set(name, where);
   return () => void (grids.get(name) === where && grids.delete(name));
@@ -34,7 +34,7 @@ function keep(): void {
   const now: Kept = { of: here(), y: toward || Math.round(scrollY), grids: { ...back?.grids } };
   for (const [name, where] of grids) {
     const spot = where();
-    if (spot && spot.row.length <= longest) now.grids[name] = spot;
+    if (spot && Math.max(spot.row.length, spot.active?.length ?? 0) <= longest) now.grids[name] = spot;
   }
   history.replaceState(now, "");
 }

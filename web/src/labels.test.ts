@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { labels, shortened, spotText, subject, tickTexts, timeTexts } from "./labels";
+import { axisTitle, inRows, labels, shortened, spotText, subject, tickTexts, timeTexts } from "./labels";
 import { fitting, logarithmic, niceTicks } from "./scales";
 
 const measure = (text: string) => 7 * Array.from(text).length; // pixels
@@ -62,9 +62,19 @@ describe("times on an axis", () => {
   });
 });
 
+test("an axis has a title in words, with its unit", () => {
+  expect(["step", "time", "relative", "epoch", "metric:acc", "metric: "].map(axisTitle)).toEqual(["step", "", "time it ran, in s", "epoch", "acc", "' '"]);
+});
+
+test("texts that would stand over one another have rows of their own", () => {
+  const at = (...froms: number[]) => inRows(froms.map((from) => ({ from, to: from + 10 })));
+  expect([at(), at(0, 10, 20), at(0, 5, 10, 12, 15)]).toEqual([[], [0, 0, 0], [0, 1, 0, 2, 1]]);
+});
+
 test("what the pointer is on, in words", () => {
   expect(spotText("trial 7", "step", 1200, 0.123456789, "utc")).toBe("Trial 7: step 1200, 0.123457");
   expect(spotText("lr=0.1 (3)", "metric:acc", 0.5, 1612660001, "utc")).toBe("lr=0.1 (3): acc 0.5, 1612660001");
+  expect(spotText("trial 7", "relative", 61.5, 2, "utc")).toBe("Trial 7: after 61.5 s, 2");
   expect(spotText("used", "time", Date.parse("2026-11-29T09:00:00Z") / 1000, 3, "utc")).toBe("used: 2026-11-29 09:00:00Z, 3");
   expect(subject("trial 12")).toBe("Trial 12");
 });

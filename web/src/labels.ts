@@ -85,9 +85,25 @@ export function timeTexts(ticks: readonly number[], zone: "local" | "utc"): stri
   });
 }
 
+/** The row of each text, so that none stands over another one: the first row in which it has room. They are in order of `from`. */
+export function inRows(texts: readonly { from: number; to: number }[]): number[] {
+  const ends: number[] = [];
+  return texts.map((t) => {
+    const free = ends.findIndex((end) => end <= t.from);
+    const row = free < 0 ? ends.length : free;
+    ends[row] = t.to;
+    return row;
+  });
+}
+
+/** The title of an X axis of curves. "" for wall time, whose texts need none. */
+export function axisTitle(x: string): string {
+  return x === "time" ? "" : x === "relative" ? "time it ran, in s" : nameOf(x.replace(/^metric:/, ""));
+}
+
 /** What the pointer is on, in words. */
 export function spotText(label: string, xTitle: string, x: number, y: number, zone: "local" | "utc"): string {
-  const at = xTitle === "time" ? moment(new Date(x * 1000).toISOString(), zone) : `${nameOf(xTitle.replace(/^metric:/, ""))} ${short(x, 6)}`;
+  const at = xTitle === "time" ? moment(new Date(x * 1000).toISOString(), zone) : xTitle === "relative" ? `after ${short(x, 6)} s` : `${axisTitle(xTitle)} ${short(x, 6)}`;
   return `${subject(label)}: ${at}, ${short(y, 6)}`;
 }
 

@@ -69,13 +69,17 @@ class Tab {
 const admin = 1;
 const eve = 7;
 
-beforeEach(async () => {
-  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "performance"] });
+async function begin(scope: object): Promise<void> {
   Stream.all = [];
-  vi.stubGlobal("EventSource", Stream);
-  vi.stubGlobal("self", { onconnect: null });
+  vi.stubGlobal("self", scope);
   vi.resetModules();
   await import("./live-worker");
+}
+
+beforeEach(async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "performance"] });
+  vi.stubGlobal("EventSource", Stream);
+  await begin({ onconnect: null });
 });
 afterEach(() => {
   vi.unstubAllGlobals();
@@ -174,6 +178,30 @@ describe("the stream that all tabs share", () => {
     Stream.newest.begins(admin, 12);
     expect(states().at(-1)).toBe("live");
     expect(a.greeted()).toEqual([false, true]);
+  });
+
+  test("says when it was heard for the last time", () => {
+    const a = new Tab(admin).asks(["experiments"], 10);
+    Stream.newest.begins(admin, 10);
+    vi.advanceTimersByTime(4000);
+    Stream.newest.onerror();
+    expect(a.told.findLast((m) => m.kind === "state")).toEqual({ kind: "state", state: "lost", silent: 4000 });
+  });
+
+  test("is left while the tab is hidden, where neither workers nor locks are shared", async () => {
+    const told: Told[] = [];
+    const scope = { onconnect: null, onmessage: null as unknown as (e: { data: unknown }) => void, postMessage: (m: Told) => void told.push(m) };
+    vi.stubGlobal("navigator", {});
+    await begin(scope);
+    const asks = (hidden: boolean) => scope.onmessage({ data: { kind: "topics", topics: ["experiments"], after: 10, user: admin, hidden } });
+    asks(false);
+    Stream.newest.begins(admin, 10);
+    expect(Stream.open).toBe(1);
+    asks(true);
+    expect(Stream.open).toBe(0);
+    asks(false);
+    Stream.newest.begins(admin, 12);
+    expect([Stream.open, told.filter((m) => m.name === "hello").map((m) => m.after)]).toEqual([1, [false, true]]);
   });
 
   test("tells each tab which of its topics found no room, and those of visible tabs come first", () => {

@@ -1,6 +1,7 @@
 // One stream of changes for all open tabs of a browser, because browsers allow six connections to a host. It is the stream of the user whose
 // cookie the browser had when it began, and only the tabs of that user hear it.
 
+import { shareAmongTabs, type Wire } from "./tabs";
 import { asked, elements, isTopic } from "./topics";
 
 interface Port {
@@ -12,7 +13,8 @@ interface Port {
   left: string; // the topics of the tab that the stream has no room for, as the tab knows them
 }
 
-const ports = new Map<MessagePort, Port>();
+const ports = new Map<Wire, Port>();
+let alone = false; // whether other tabs have streams of their own, so that a hidden tab leaves its place to them
 let stream: EventSource | null = null;
 let older: EventSource | null = null; // the stream with the former topics, kept until the new one has begun: a stream gives points and lines only from its connection on
 let begun = false; // whether the stream has sent `hello`
@@ -35,7 +37,7 @@ function tell(message: unknown, to?: (p: Port) => boolean): void {
 function become(next: typeof state): void {
   if (state === next) return;
   state = next;
-  tell({ kind: "state", state });
+  tell({ kind: "state", state, silent: performance.now() - heard });
 }
 
 function topicsOf(name: string, data: Record<string, unknown>): string[] {
@@ -148,7 +150,7 @@ function settle(anew = false): void {
   const now = performance.now();
   for (const [port, p] of ports) if (now - p.heard > silence) ports.delete(port);
   const of = (some: Port[]) => new Set(some.flatMap((p) => Array.from(p.topics)));
-  const all = Array.from(ports.values());
+  const all = Array.from(ports.values()).filter((p) => !alone || !p.hidden);
   const topics = asked(of(all), of(all.filter((p) => !p.hidden)));
   const next = elements(topics);
   followed = new Set(topics);
@@ -157,10 +159,10 @@ function settle(anew = false): void {
   connect();
 }
 
-function adopt(port: MessagePort): void {
+function adopt(port: Wire): void {
   const fresh = (): Port => ({ topics: new Set(), user: 0, heard: performance.now(), missed: false, hidden: false, left: "" });
   ports.set(port, fresh());
-  port.onmessage = (e: MessageEvent<{ kind: string; topics?: string[]; after?: number; user?: number; hidden?: boolean }>) => {
+  port.onmessage = (e: MessageEvent<{ kind: string; topics?: string[]; after?: number; user?: number; hidden?: boolean; missed?: boolean }>) => {
     if (e.data.kind === "bye") {
       ports.delete(port);
       return settle();
@@ -173,6 +175,7 @@ function adopt(port: MessagePort): void {
       if (p.user === 0) port.postMessage({ kind: "who" }); // a tab that was taken for closed, because it slept
       return settle();
     }
+    p.missed ||= e.data.missed === true || (alone && p.hidden);
     // What was reported to others after the first read of the page, the tab has missed.
     const read = p.user === 0 && !p.missed ? (e.data.after ?? 0) : 0;
     const behind = read > 0 && (last === 0 || read < last);
@@ -194,10 +197,14 @@ setInterval(() => {
   if (stream && performance.now() - heard > mute) lose(); // a server that hangs, or a cut of which nobody was told
 }, 1000);
 (self as unknown as { onconnect: (e: MessageEvent) => void }).onconnect = (e) => adopt(e.ports[0]!);
-// Without shared workers, each tab runs this code in a worker of its own.
-if (!("onconnect" in self) || typeof (self as unknown as { postMessage?: unknown }).postMessage === "function") {
-  const own = new MessageChannel();
-  own.port1.onmessage = (e) => (self as unknown as { postMessage(x: unknown): void }).postMessage(e.data);
-  self.addEventListener("message", (e) => own.port1.postMessage((e as MessageEvent).data));
-  adopt(own.port2);
+// Without shared workers, each tab runs this code in a worker of its own. Locks are missing too where the page has come over plain HTTP.
+if (typeof self.postMessage === "function") {
+  const tab = self as unknown as Wire;
+  const resign = () => {
+    ports.clear();
+    settle();
+  };
+  alone = !("locks" in navigator) || typeof BroadcastChannel === "undefined";
+  if (alone) adopt(tab);
+  else shareAmongTabs(`troupe-live ${location.pathname}`, navigator.locks, { tab, adopt, resign });
 }

@@ -40,6 +40,12 @@ export function LogLineView(props: { line: LogLine; marked?: boolean }) {
   );
 }
 
+/** What to say of a line in the address that is no number. */
+function unread(): string {
+  const said = params.peek().text("line");
+  return said === "" || lineOf(said) !== "" ? "" : `There is no line '${clean(said)}' in this log: its lines are numbers from 1 on.`;
+}
+
 export function Log(props: { trial: number }) {
   const at = lineOf(params.value.text("line"));
   const path = `/troupe/v1/trials/${props.trial}/log`;
@@ -48,7 +54,7 @@ export function Log(props: { trial: number }) {
   const shown = useSignal<LogLine[]>(there?.lines ?? []);
   const ends = useSignal(there ? { first: there.first, last: there.last } : { first: 0, last: 0 });
   const follow = useSignal(at === "");
-  const fault = useSignal("");
+  const fault = useSignal(unread());
   const ready = useSignal(!!there);
   const box = useRef<HTMLDivElement>(null);
   const busy = useRef(false);
@@ -74,7 +80,7 @@ export function Log(props: { trial: number }) {
       if (mine !== turn.current) return;
       toReveal.current = there ? line : "";
       shown.value = all;
-      fault.value = there ? "" : `There is no line ${line} in this log.`;
+      fault.value = unread() || (there ? "" : `There is no line ${line} in this log.`);
     } catch (why) {
       if (mine === turn.current) fault.value = explain(why);
     }

@@ -84,8 +84,16 @@ export function TimeSlider(props: { experiment: number }) {
       {at > 0 && (
         <>
           <span role="status" aria-live={playing.value ? "off" : "polite"} data-testid="as-of">
-            as of <Time at={moment?.at} />
-            {moment && ` — ${clean(moment.type)}${moment.trial ? ` of trial ${moment.trial}` : ""}`}
+            {moment ? (
+              <>
+                as of <Time at={moment.at} /> — {clean(moment.type)}
+                {moment.trial ? ` of trial ${moment.trial}` : ""}
+              </>
+            ) : wholesFailed.value > 0 ? (
+              `there is no moment ${at}`
+            ) : (
+              ""
+            )}
           </span>
           <Link to={`/queue?at=${at}`}>Queue then</Link>
           <button type="button" onClick={() => move(here - 1, all)}>

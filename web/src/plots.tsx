@@ -3,10 +3,10 @@
 import { useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { drawAxes, fitted, frame, keyOf, marks, type Frame, type Key } from "./axes";
-import { Files, font, ink, measure, rowText, saveCanvas, Spot, type Ink, type Table } from "./figure";
+import { edgeMark, Files, font, ink, measure, rowText, saveCanvas, Spot, type Ink, type Table } from "./figure";
 import { hovered } from "./hover";
 import { go } from "./router";
-import { brushed, celled, full, inOrder, placeOf, value, type Brush, type Dimension, type Row } from "./brush";
+import { brushed, celled, clamped, full, inOrder, placeOf, value, type Brush, type Dimension, type Row } from "./brush";
 import { shortened } from "./labels";
 import { fitting, heat, heatLine, linear, type Scale } from "./scales";
 import { heldText, lanes, type Held } from "./timeline";
@@ -166,19 +166,19 @@ function lastOf<T>(make: (w: number, h: number) => T): (w: number, h: number) =>
 const noKey: Key = { tall: 0, draw: () => undefined };
 
 /** An axis that is not a hyperparameter. */
-const axisOf = (title: string, scale: Scale): Dimension => ({ key: "", title, scale, choices: null, place: () => null, label: () => "" });
+const axisOf = (title: string, scale: Scale): Dimension => ({ key: "", title, scale, choices: null, place: () => null, beyond: () => null, label: () => "" });
 
 export function Scatter(props: { rows: readonly Row[]; x: Dimension; y: Dimension; colour: Dimension | null; onBrush?: (axes: string[], b: (Brush | null)[]) => void; testid?: string; height?: number }) {
   const { x, y, colour } = props;
   const points = props.rows.flatMap((t) => {
-    const [px, py] = [x.place(t), y.place(t)];
-    return px === null || py === null ? [] : [{ id: String(t.id), px, py, c: colour?.place(t) ?? null }];
+    const [px, py] = [clamped(x, t), clamped(y, t)];
+    return px === null || py === null ? [] : [{ id: String(t.id), px, py, c: colour ? clamped(colour, t) : null, beyond: [x.beyond(t), y.beyond(t)] as const }];
   });
   const keyed = lastOf((w) => (colour ? keyOf(colour, w, points.some((p) => p.c === null), measure) : noKey));
   const framed = lastOf((w, h) => frame(w, h, x, y, false, keyed(w, 0).tall, measure));
   const places = (w: number, h: number) => {
     const f = framed(w, h);
-    return points.map((p) => ({ id: p.id, x: f.left + p.px * f.width, y: f.top + (1 - p.py) * f.height, c: p.c }));
+    return points.map((p) => ({ id: p.id, x: f.left + p.px * f.width, y: f.top + (1 - p.py) * f.height, c: p.c, beyond: p.beyond }));
   };
   return (
     <Drawing
@@ -187,7 +187,7 @@ export function Scatter(props: { rows: readonly Row[]; x: Dimension; y: Dimensio
       height={props.height ?? 320}
       depends={[props.rows, props.x, props.y, props.colour]}
       table={tableOf(props.rows, props.colour ? [props.x, props.y, props.colour] : [props.x, props.y])}
-      data={{ trials: props.rows.length }}
+      data={{ trials: props.rows.length, drawn: points.length, beyond: points.filter((p) => p.beyond.some((b) => b !== null)).length }}
       draw={(c, w, h, k) => {
         const of = (p: number) => heatLine(p, shownTheme.peek() === "dark");
         keyed(w, 0).draw(c, k, of);
@@ -196,6 +196,11 @@ export function Scatter(props: { rows: readonly Row[]; x: Dimension; y: Dimensio
           const on = hovered.peek() === p.id;
           c.fillStyle = p.c === null ? k.accent : of(p.c);
           c.strokeStyle = k.text;
+          const [bx, by] = p.beyond;
+          if (bx !== null || by !== null) {
+            edgeMark(c, p.x, p.y, by ?? bx!, on ? 14 : 8, by === null);
+            continue;
+          }
           c.beginPath();
           c.arc(p.x, p.y, on ? 7 : 4, 0, 2 * Math.PI);
           c.fill();
@@ -223,7 +228,7 @@ export function History(props: { points: { trial: number; value: number; best: n
   const dims = [axisOf("trials ended", linear(0, Math.max(1, props.points.length - 1))), axisOf(props.metric, y)] as const;
   const framed = lastOf((w, h) => frame(w, h, ...dims, false, 0, measure));
   const at = (i: number, f: Frame) => f.left + (props.points.length > 1 ? i / (props.points.length - 1) : 0.5) * f.width;
-  const up = (v: number, f: Frame) => f.top + (1 - y.at(v)) * f.height;
+  const up = (v: number, f: Frame) => f.top + (Number.isFinite(v) ? 1 - y.at(v) : v > 0 ? 0 : 1) * f.height;
   const last = props.points[props.points.length - 1];
   return (
     <Drawing
@@ -240,6 +245,7 @@ export function History(props: { points: { trial: number; value: number; best: n
           const on = hovered.peek() === String(p.trial);
           c.fillStyle = on ? k.text : k.accent;
           c.globalAlpha = on ? 1 : 0.5;
+          if (!Number.isFinite(p.value)) return edgeMark(c, at(i, f), up(p.value, f), p.value, on ? 12 : 8);
           c.beginPath();
           c.arc(at(i, f), up(p.value, f), on ? 6 : 3, 0, 2 * Math.PI);
           c.fill();
@@ -278,7 +284,7 @@ export function Parallel(props: { rows: readonly Row[]; passing: ReadonlySet<num
   const top = 34;
   const y = (p: number, h: number) => top + (1 - p) * (h - top - 24);
   const colour = dims[dims.length - 1];
-  const line = (t: Row, w: number, h: number) => dims.map((d, i) => [x(i, w), d.place(t)] as const).filter((p): p is readonly [number, number] => p[1] !== null).map(([a, p]) => [a, y(p, h)] as const);
+  const line = (t: Row, w: number, h: number) => dims.map((d, i) => [x(i, w), clamped(d, t)] as const).filter((p): p is readonly [number, number] => p[1] !== null).map(([a, p]) => [a, y(p, h)] as const);
   return (
     <Drawing
       testid="parallel"
@@ -304,8 +310,12 @@ export function Parallel(props: { rows: readonly Row[]; passing: ReadonlySet<num
         c.globalAlpha = props.passing.size > 200 ? 0.35 : 1;
         for (const t of props.rows) {
           if (!props.passing.has(t.id)) continue;
-          c.strokeStyle = heatLine(colour?.place(t) ?? 0, shownTheme.peek() === "dark");
+          c.strokeStyle = c.fillStyle = heatLine((colour && clamped(colour, t)) ?? 0, shownTheme.peek() === "dark");
           stroke(t, false);
+          dims.forEach((d, i) => {
+            const b = d.beyond(t);
+            if (b !== null) edgeMark(c, x(i, w), y(b > 0 ? 1 : 0, h), b, 8);
+          });
         }
         c.globalAlpha = 1;
         const h_ = props.rows.find((t) => String(t.id) === hovered.peek());
@@ -391,7 +401,7 @@ export function Heatmap(props: { rows: readonly Row[]; x: Dimension; y: Dimensio
   for (const t of props.rows) {
     const i = x.cell(t);
     const j = y.cell(t);
-    const v = props.of.place(t);
+    const v = props.of.place(t) ?? props.of.beyond(t);
     if (i === null || j === null || v === null) continue;
     const key = j * nx + i;
     const one = sums.get(key) ?? { sum: 0, n: 0, ids: [] };
@@ -409,7 +419,7 @@ export function Heatmap(props: { rows: readonly Row[]; x: Dimension; y: Dimensio
       height={320}
       depends={[props.rows, props.x, props.y, props.of]}
       table={tableOf(props.rows, [props.x, props.y, props.of])}
-      data={{ cells: sums.size, columns: nx, lines: ny }}
+      data={{ cells: sums.size, columns: nx, lines: ny, beyond: Array.from(sums.values()).filter((s) => !Number.isFinite(s.sum)).length }}
       draw={(c, w, h, k) => {
         const f = framed(w, h);
         const gw = f.width / nx;
@@ -417,8 +427,14 @@ export function Heatmap(props: { rows: readonly Row[]; x: Dimension; y: Dimensio
         for (const [key, one] of sums) {
           const i = key % nx;
           const j = Math.floor(key / nx);
-          c.fillStyle = heat(one.sum / one.n);
-          c.fillRect(f.left + i * gw + 1, f.top + (ny - 1 - j) * gh + 1, gw - 2, gh - 2);
+          const mean = one.sum / one.n;
+          c.fillStyle = heat(mean);
+          if (!Number.isNaN(mean)) c.fillRect(f.left + i * gw + 1, f.top + (ny - 1 - j) * gh + 1, gw - 2, gh - 2);
+          if (!Number.isFinite(mean)) {
+            c.fillStyle = mean === -Infinity ? "#fff" : mean > 0 ? "#000" : k.text;
+            c.textAlign = "center";
+            c.fillText(short(mean), f.left + (i + 0.5) * gw, f.top + (ny - 0.5 - j) * gh + 4);
+          }
           c.strokeStyle = k.text; // because the darkest and the lightest colour are close to the background of a theme
           c.globalAlpha = 0.5;
           c.strokeRect(f.left + i * gw + 1, f.top + (ny - 1 - j) * gh + 1, gw - 2, gh - 2);
@@ -491,13 +507,13 @@ export function Timeline(props: { rows: readonly Row[]; held: readonly Held[]; u
 
 /** The trials that no other trial beats in every metric. */
 export function Front(props: { points: { id: string; x: number; y: number }[]; x: string; y: string }) {
-  const finite = props.points.filter((p) => Number.isFinite(p.x) && Number.isFinite(p.y));
-  const x = axisOf(props.x, fitting(finite.map((p) => p.x)));
-  const y = axisOf(props.y, fitting(finite.map((p) => p.y)));
+  const x = axisOf(props.x, fitting(props.points.map((p) => p.x)));
+  const y = axisOf(props.y, fitting(props.points.map((p) => p.y)));
+  const part = (of: Dimension, v: number) => (Number.isFinite(v) ? of.scale.at(v) : v > 0 ? 1 : 0);
   const framed = lastOf((w, h) => frame(w, h, x, y, false, 0, measure));
   const places = (w: number, h: number) => {
     const f = framed(w, h);
-    return finite.map((p) => ({ id: p.id, x: f.left + x.scale.at(p.x) * f.width, y: f.top + (1 - y.scale.at(p.y)) * f.height }));
+    return props.points.map((p) => ({ id: p.id, x: f.left + part(x, p.x) * f.width, y: f.top + (1 - part(y, p.y)) * f.height, of: p }));
   };
   return (
     <Drawing
@@ -513,6 +529,11 @@ export function Front(props: { points: { id: string; x: number; y: number }[]; x
           const on = hovered.peek() === p.id;
           c.fillStyle = k.accent;
           c.strokeStyle = k.text;
+          const beside = Number.isFinite(p.of.y);
+          if (!beside || !Number.isFinite(p.of.x)) {
+            edgeMark(c, p.x, p.y, beside ? p.of.x : p.of.y, on ? 16 : 10, beside);
+            continue;
+          }
           c.beginPath();
           c.arc(p.x, p.y, on ? 8 : 5, 0, 2 * Math.PI);
           c.fill();

@@ -407,9 +407,13 @@ describe("where one was on a page", () => {
     ] as const)
       expect(keptIn(kept, listOf(path, search))).toBeNull();
   });
+  test("has the row of the keyboard, also at the top", () => {
+    const top = { of, y: 0, grids: { Trials: { top: 0, row: "", above: 0, active: "3" } } };
+    expect(keptIn(top, of)).toEqual(top);
+  });
   test("is not taken from what is no such state", () => {
     for (const state of [null, undefined, 7, "x", {}, { of }, { of, y: -1 }, { of, y: NaN }]) expect(keptIn(state, of)).toBeNull();
-    expect(keptIn({ of, y: 3, grids: { A: { top: "x", row: "1", above: 0 }, B: { top: 1, row: "1", above: 0 } } }, of)?.grids).toEqual({ B: { top: 1, row: "1", above: 0 } });
+    expect(keptIn({ of, y: 3, grids: { A: { top: "x", row: "1", above: 0 }, B: { top: 1, row: "1", above: 0 }, C: { top: 1, row: "1", above: 0, active: 3 } } }, of)?.grids).toEqual({ B: { top: 1, row: "1", above: 0 } });
   });
   test("is that of a row, wherever it stands now", () => {
     expect(topOf(kept.grids.Trials, 30, 36)).toBe(30 * 36 + 4);
@@ -485,7 +489,17 @@ describe("restarts", () => {
       { run: 2, agents: [], fromSteps: 0, startTime: t(20), endTime: t(90) },
       { run: 3, agents: ["a"], fromSteps: 400, startTime: t(95), endTime: null },
     ]);
-    expect(waited.filter((m) => m.x === "relative").map((m) => m.at)).toEqual([10, 10]);
+    expect(waited.filter((m) => m.x === "relative")).toEqual([{ x: "relative", at: 10, label: "runs 2–3" }]);
+  });
+  test("at one place have one mark", () => {
+    const t = (s: number) => new Date(1_700_000_000_000 + s * 1000).toISOString();
+    const run = (n: number, fromSteps: number) => ({ run: n, agents: ["a"], fromSteps, startTime: t(10 * n), endTime: t(10 * n + 5) });
+    const all = restarts([run(1, 0), run(2, 40), run(3, 40), run(4, 40), run(5, 90), run(6, 40)]);
+    expect(all.filter((m) => m.x === "step")).toEqual([
+      { x: "step", at: 40, label: "runs 2–4, 6" },
+      { x: "step", at: 90, label: "run 5" },
+    ]);
+    expect(all.filter((m) => m.x === "time").length).toBe(5);
   });
 });
 

@@ -10,7 +10,7 @@ const known = new Map<string, Promise<number[]>>();
 export function bestSoFar(trials: readonly Trial[], smaller: boolean): { trial: number; at: string; value: number; best: number }[] {
   let best = NaN;
   return trials
-    .filter((t) => t.best && Number.isFinite(number(t.best.metric)))
+    .filter((t) => t.best && !Number.isNaN(number(t.best.metric) ?? NaN))
     .sort((a, b) => (a.endTime ?? "9").localeCompare(b.endTime ?? "9") || a.id - b.id)
     .map((t) => {
       const y = number(t.best!.metric)!;
@@ -24,7 +24,7 @@ export function values(e: Experiment): Promise<number[]> {
   const key = `${e.id} ${e.numTrials} ${e.bestTrialSearcherMetric}`;
   let mine = known.get(key);
   if (!mine) {
-    mine = get<Outcome>(`/troupe/v1/experiments/${e.id}/outcome`, { history: 50 }).then((x) => x.bestSoFar ?? []);
+    mine = get<Outcome>(`/troupe/v1/experiments/${e.id}/outcome`, { history: 50 }).then((x) => (x.bestSoFar ?? []).flatMap((y) => number(y) ?? []));
     mine.catch(() => known.delete(key));
     if (known.size > 500) known.clear();
     known.set(key, mine);
@@ -43,9 +43,10 @@ export function Spark(props: { experiment: Experiment }) {
       seen.disconnect();
       void values(e).then((y) => {
         if (gone) return;
-        const low = Math.min(...y);
-        const high = Math.max(...y);
-        const points = y.map((v, i) => `${y.length > 1 ? (i / (y.length - 1)) * 100 : 50},${high > low ? 18 - ((v - low) / (high - low)) * 16 : 10}`);
+        const finite = y.filter(Number.isFinite);
+        const [low, high] = [Math.min(...finite), Math.max(...finite)];
+        const up = (v: number) => (v === Infinity ? 0 : v === -Infinity ? 20 : high > low ? 18 - ((v - low) / (high - low)) * 16 : 10);
+        const points = y.map((v, i) => `${y.length > 1 ? (i / (y.length - 1)) * 100 : 50},${up(v)}`);
         svg.querySelector("polyline")?.setAttribute("points", points.join(" "));
       }, () => undefined);
     });

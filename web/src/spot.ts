@@ -5,6 +5,7 @@ export interface Spot {
   top: number; // pixels, used where the list does not have that row any more
   row: string;
   above: number;
+  active?: string; // the row that the keyboard was on; absent where it was on none
 }
 
 export interface Kept {
@@ -25,7 +26,7 @@ const isPlace = (x: unknown): x is number => typeof x === "number" && Number.isF
 export function keptIn(state: unknown, of: string): Kept | null {
   const from = state as Partial<Kept> | null;
   if (typeof from !== "object" || from === null || from.of !== of || !isPlace(from.y)) return null;
-  const grids = Object.entries(from.grids ?? {}).filter(([, s]) => isPlace(s.top) && isPlace(s.above) && typeof s.row === "string");
+  const grids = Object.entries(from.grids ?? {}).filter(([, s]) => isPlace(s.top) && isPlace(s.above) && typeof s.row === "string" && (s.active === undefined || typeof s.active === "string"));
   return { of, y: from.y, grids: Object.fromEntries(grids) };
 }
 

@@ -41,8 +41,13 @@ TEST(Targets, AreDecodedAndQueriesAreInCamelCase) {
   EXPECT_TRUE(t.query.flag("flag"));
   EXPECT_TRUE(t.query.has("empty"));
   EXPECT_EQ(t.query.first("x"), "a b+");
-  for (const char* bad : {"", "x", "*", "/%", "/%4", "/%zz", "/x?a=%"})
+  for (const char* bad : {"", "x", "*", "/%", "/%4", "/%zz", "/x?a=%", "/%00", "/x?a%00=1", "/x?name=a%00"})
     EXPECT_FALSE(parse_target(bad)) << bad;
+  // Names of metrics come from the user's code.
+  for (const char* name : {"metric", "metrics", "metric_name", "x", "topics"})
+    EXPECT_EQ(parse_target("/x?" + std::string(name) + "=a%00b")->query.all.at(0).second,
+              std::string("a\0b", 3))
+      << name;
 }
 
 TEST(Fields, AreReadLeniently) {

@@ -8,7 +8,7 @@ import { Grid } from "../grid";
 import { hovered } from "../hover";
 import { pastTime } from "../past";
 import { params, pastAt, set } from "../router";
-import { clean, metricOf, nameOf, short } from "../text";
+import { clean, metricOf, nameOf, number, short } from "../text";
 import { addressed, between, dimension, full, noBrushes, passes, readBrushes, value, withBrushes, writeBrushes, type Brush } from "../brush";
 import { Front, Heatmap, History as BestSoFar, Parallel, Scatter, Timeline } from "../plots";
 import { bestSoFar } from "../spark";
@@ -273,7 +273,7 @@ function Pareto(props: { of: Experiment; passing: ReadonlySet<number> }) {
   if (!f || f.metrics.length < 2) return null;
   const [a, b] = f.metrics as [ParetoFront["metrics"][0], ParetoFront["metrics"][0]];
   const shown = f.front.filter((p) => props.passing.has(p.trialId));
-  const points = shown.map((p) => ({ id: String(p.trialId), x: p.metrics[a.name] ?? NaN, y: p.metrics[b.name] ?? NaN }));
+  const points = shown.map((p) => ({ id: String(p.trialId), x: number(p.metrics[a.name]) ?? NaN, y: number(p.metrics[b.name]) ?? NaN }));
   return (
     <section>
       <h2>Pareto front</h2>
@@ -289,7 +289,7 @@ function Pareto(props: { of: Experiment; passing: ReadonlySet<number> }) {
               {f.metrics.map((m, i) => (
                 <span key={m.name}>
                   {i > 0 && ", "}
-                  <bdi>{nameOf(m.name)}</bdi> {short(p.metrics[m.name] ?? null)}
+                  <bdi>{nameOf(m.name)}</bdi> {short(number(p.metrics[m.name]))}
                 </span>
               ))}
             </li>

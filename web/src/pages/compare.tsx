@@ -39,6 +39,13 @@ async function summaries(experiments: readonly number[], metrics: readonly strin
 /** The metrics that are shown side by side: the first that the search finds. */
 const side = (v: Pick<View, "metrics" | "first">, look: string): string[] => goalsFirst(v.metrics, v.first, look).slice(0, mostMetrics).filter(askable);
 
+/** The ids of a list of the address, and those of its parts that are none. */
+function idsOf(name: "trials" | "experiments"): { ids: number[]; others: string[] } {
+  const all = params.value.list(name);
+  const id = (text: string) => (/^\d+$/.test(text) && isId(Number(text)) ? Number(text) : null);
+  return { ids: Array.from(new Set(all.flatMap((x) => id(x) ?? []))), others: all.filter((x) => id(x) === null).map((x) => `'${x}' is no id of ${name === "trials" ? "a trial" : "an experiment"}`) };
+}
+
 async function read(trials: number[], experiments: number[], signal: AbortSignal): Promise<View> {
   const one = (id: number) => get<GetExperimentResponse>(`/api/v1/experiments/${id}`, {}, signal).then((x) => x.experiment);
   const known = new Map<number, Experiment>();
@@ -82,10 +89,7 @@ async function read(trials: number[], experiments: number[], signal: AbortSignal
 }
 
 export default function Compare() {
-  const p = params.value;
-  const ids = (name: string) => Array.from(new Set(p.list(name).map(Number).filter(isId)));
-  const trials = ids("trials");
-  const experiments = ids("experiments");
+  const [{ ids: trials, others: odd }, { ids: experiments, others: odder }] = [idsOf("trials"), idsOf("experiments")];
   const key = `compare ${trials.join()} ${experiments.join()}`;
   const { now, again } = useRead(key, (signal) => read(trials, experiments, signal));
   useNoMoment();
@@ -106,6 +110,11 @@ export default function Compare() {
         </div>
       </div>
       {v.state === "error" && <Failed why={v.why} again={again} />}
+      {odd.concat(odder).map((text, i) => (
+        <p key={i} class="fault" role="alert">
+          <bdi>{clean(text)}</bdi>, so it is left out.
+        </p>
+      ))}
       {v.state === "ready" && (v.value.trials.length === 0 ? <Empty>Nothing to compare: select trials or experiments in a grid and press Compare. {v.value.left.join("; ")}</Empty> : <Side {...v.value} />)}
     </>
   );
