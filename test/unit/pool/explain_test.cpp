@@ -337,7 +337,7 @@ TEST(PoolExplain, SaysWhoIsNotPreemptedAsItsJobWouldFallBelowItsShare) {
     explained_pool p(fair);
     slots_requested gang{run(1), 8, least};
     gang.run.job.job = {1};
-    p.up("a", 8).tell(gang).ask(2, 2).wait(60s);
+    p.up("a", 8).tell(gang).ask(2, 2);
     EXPECT_EQ(said(p, 2),
               "busy: it is next, and waits for 2 slots, which others hold; trial 1 is not preempted, as its "
               "experiment would fall below its share of 6 slots > " +
