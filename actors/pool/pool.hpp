@@ -296,6 +296,7 @@ private:
     std::set<allocation_id> now;
     std::map<allocation_id, double> later; ///< in how many seconds they will have run for min_run
   };
+  std::vector<const pool_run*> spared_for(const pool_run& run, time_point now);
   possible_victims victims_of(const pool_run& run, time_point now);
   std::pair<bool, bool> rivals_below(const pool_run& run, const std::vector<lack>& lacks) const;
   value estimate(const pool_run& run, const pool_run* next, const std::vector<run_outlook>& outlooks,

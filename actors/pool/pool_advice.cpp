@@ -268,6 +268,11 @@ std::string pool::advice(const pool_run& run, const std::string& code, time_poin
   if (code == "behind" || code == "busy" || code == "reserved" || code == "quota" || code == "pool_max_slots")
     if (const auto priority = priority_that_starts(run))
       return set + " --priority " + std::to_string(*priority);
+  if (code == "behind" || code == "busy") // a gang that can be smaller gives back what a limit forbids
+    for (const auto* one : spared_for(run, now))
+      if (const int share = one->job->share; one->id.task.is_trial() && one->need() <= share)
+        return "troupe experiment set " + std::to_string(one->job->terms.job.value) + " --max-slots " +
+               std::to_string(share);
   return {};
 }
 

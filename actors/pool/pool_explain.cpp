@@ -634,6 +634,16 @@ value pool::explain(allocation_id id, time_point now) {
 
 value pool::explain(const pool_run& run, const reason_text& reason, time_point now) {
   auto text = reason.second;
+  const bool is_held = reason.first == "busy" || reason.first == "behind";
+  if (const auto spared = is_held ? spared_for(run, now) : std::vector<const pool_run*>(); !spared.empty()) {
+    std::vector<std::string> names;
+    for (const auto* one : spared)
+      names.push_back(name_of(*one));
+    text += "; " + names_text(names) +
+            (names.size() == 1 ? " is not preempted, as its experiment would fall below its share of " +
+                                   slots_text(spared.front()->job->share)
+                               : " are not preempted, as their experiments would fall below their shares");
+  }
   if (reason.first == "provider_failed" && supply_.retry_at > now)
     text += "; it is tried again in " +
             std::to_string(std::chrono::ceil<std::chrono::seconds>(supply_.retry_at - now).count()) + " s";
@@ -647,6 +657,23 @@ value pool::explain(const pool_run& run, const reason_text& reason, time_point n
 }
 
 // ---- what others know of the holders, and what would help
+
+/// The runs of jobs above their shares that are not preempted for this run, as without one of them its job
+/// would be below its share. None where the run may not preempt, or where others can be preempted for it.
+std::vector<const pool_run*> pool::spared_for(const pool_run& run, time_point now) {
+  std::vector<const pool_run*> spared;
+  if (policy_->ranked() || !run.waits() || run.slots == 0 || !policy_->may_preempt(run))
+    return spared;
+  if (const auto victims = victims_of(run, now); !victims.now.empty() || !victims.later.empty())
+    return spared;
+  for (const auto& [id, job] : jobs_)
+    if (const int held = job.held - job.stopping; held > job.share)
+      if (const auto* line = running_.line_of(job))
+        for (const auto& one : *line)
+          if (held - one.run->held() < job.share)
+            spared.push_back(one.run);
+  return spared;
+}
 
 /// Those who may be preempted for the run, now or once they have run for min_run. In a pool of shares as many
 /// of a job as leave it its share.

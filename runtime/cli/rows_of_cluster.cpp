@@ -29,10 +29,9 @@ constexpr option_spec shell_flags[] = {
 constexpr argument_spec one_agent[] = {{"AGENT", "Name of the agent"}};
 constexpr argument_spec one_slot[] = {{"AGENT", "Name of the agent"}, {"SLOT", "Number of the slot"}};
 constexpr argument_spec one_pool[] = {{"POOL", "Name of the pool"}};
-constexpr option_spec disable_flags[] = {{"--drain", "",
-                                          "Let running work end by itself (default: it is killed; trials and "
-                                          "generic tasks run elsewhere, others end)",
-                                          toggle}};
+constexpr option_spec disable_flags[] = {
+  {"--drain", "",
+   "Let running work end by itself (default: it is killed; trials run elsewhere, other tasks end)", toggle}};
 constexpr option_spec queue_flags[] = {
   {"--pool", "NAME", "List only this pool", text},
   {"--at", "NUMBER", "Who waited after that fact; troupe experiment events has the numbers", number},

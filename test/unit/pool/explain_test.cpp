@@ -328,6 +328,33 @@ TEST(PoolExplain, NamesWhoIsPreemptedOnceItHasRunForMinRun) {
   EXPECT_EQ(frees[1]["expectedSeconds"], 80);
 }
 
+TEST(PoolExplain, SaysWhoIsNotPreemptedAsItsJobWouldFallBelowItsShare) {
+  const auto fair = with([](auto& s) {
+    s.scheduler = scheduler_kind::fair;
+    s.preemption = true;
+  });
+  for (const int least : {0, 2}) {
+    explained_pool p(fair);
+    slots_requested gang{run(1), 8, least};
+    gang.run.job.job = {1};
+    p.up("a", 8).tell(gang).ask(2, 2);
+    EXPECT_EQ(said(p, 2),
+              "busy: it is next, and waits for 2 slots, which others hold; trial 1 is not preempted, as its "
+              "experiment would fall below its share of 6 slots > " +
+                std::string(least > 0 ? "troupe experiment set 1 --max-slots 6" : ""));
+    const auto frees = p.why(2)["wouldFree"];
+    ASSERT_EQ(frees.size(), 1u);
+    EXPECT_EQ(frees[0]["how"], "ends");
+    job_changed lower{gang.run.job};
+    lower.job.max_slots = 6;
+    EXPECT_EQ(p.tell(lower).code(1), "stopping");
+  }
+  explained_pool p(fair);
+  p.up("a", 2).up("b", 2).ask(1, 2).ask(3, 2, 42, [](run_terms& r) { r.job.job = {1}; }).ask(2, 2);
+  EXPECT_EQ(p.code(2), "busy");
+  EXPECT_EQ(said(p, 2).find("not preempted"), std::string::npos) << "one is, once it has run for min_run";
+}
+
 TEST(PoolExplain, WhoWaitsForALimitStartsWhenThoseBelowItHaveEnded) {
   const auto of_first = [](run_terms& r) {
     r.job.job = {1};
