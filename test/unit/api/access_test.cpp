@@ -326,6 +326,30 @@ TEST(Access, ALineForTheLogOfAnotherTaskRefusesTheRequestAsAWhole) {
   EXPECT_EQ(t.ask("POST", "/task-logs", t.task(), to_json(value::array({line(own)}))).status, 200u);
 }
 
+TEST(Access, LinesOfAUserForATaskThatDoesNotExistAreRefusedAsSuch) {
+  table t;
+  const struct {
+    const char* task;
+    unsigned status;
+  } cases[] = {
+    {"7.00000000-0000-4000-8000-00000000000d", 403}, // managed: only the task itself sends lines
+    {"7.00000000-0000-4000-8000-000000000063", 404},
+    {"40000000-0000-4000-8000-000000000063", 404},
+    {"1.x", 404},
+  };
+  for (const auto& [task, status] : cases) {
+    const value lines = value::array({value{{"task_id", task}, {"log", "x"}}});
+    for (const auto& got : {t.ask("POST", "/task-logs", t.user(), to_json(lines)),
+                            t.ask("POST", "/api/v1/task/logs", t.user(), to_json(value{{"logs", lines}}))}) {
+      EXPECT_EQ(got.status, status) << task;
+      EXPECT_TRUE(status == 403 ||
+                  got.body.find("task '" + std::string(task) + "' not found") != got.body.npos)
+        << got.body;
+    }
+  }
+  EXPECT_TRUE(t.cluster.calls.empty());
+}
+
 TEST(Access, ACheckOfAConfigurationRefusesAMaskThatNoParentMayStandFor) {
   table t;
   t.cluster.answers["experiment.validate"] = [](const fake_gate::heard&) {
