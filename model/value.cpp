@@ -124,7 +124,9 @@ result<value> parse_json(std::string_view text) {
       return error{errc::invalid, "JSON nested deeper than 512 levels"};
     return x;
   } catch (const value::exception& fault) {
-    const std::string_view what = fault.what(); // after the fault's name, in brackets
+    std::string_view what = fault.what();                      // after the fault's name, in brackets
+    for (const char* quote : {"; last read: '", " parsing '"}) // what stands there may be a secret
+      what = what.substr(0, what.find(quote));
     return error{errc::invalid,
                  std::string(what.substr(what.find(']') == what.npos ? 0 : what.find(']') + 2))};
   }

@@ -1,5 +1,7 @@
 #include "model/config/check.hpp"
 
+#include "model/config/secrets.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -15,11 +17,16 @@ std::string shown(double x) {
   return v.dump();
 }
 
+/// The text of a string, without the value of a variable that looks like a secret: "AWS_SECRET_ACCESS_KEY=x".
+std::string quotable(const std::string& text) {
+  return text.find('=') == text.npos ? text : line_without_secrets(text, 0);
+}
+
 /// A scalar as the text has it, shortened where it is long.
 std::string shown(const node& x) {
   if (x.is(kind::list) || x.is(kind::map) || x.is(kind::null))
     return name_with_article(x.type);
-  auto text = x.is(kind::string) ? "'" + x.text + "'" : to_value(x).dump();
+  auto text = x.is(kind::string) ? "'" + quotable(x.text) + "'" : to_value(x).dump();
   if (!x.text.empty() && !x.is(kind::string))
     text = x.text;
   if (text.size() > 60)
@@ -105,25 +112,32 @@ public:
   trail& way() { return way_; }
 
 private:
+  /// The value as a fault may quote it: of a secret only the type.
+  std::string got(const node& x) const {
+    return way_.leads_to_secret() ? std::string(name_with_article(x.type)) : shown(x);
+  }
+
   void wrong_kind(const node& x, const shape& s) {
     if (s.kinds == bit_of(kind::null))
       return fault(x.at, "must be null", "remove this key");
     if (x.is(kind::string) && s.takes(kind::number) && is_written_not_finite(x.text))
       return fault(x.at, "expected a finite number, got " + x.text, "");
+    const bool quotes = !way_.leads_to_secret();
     std::string hint;
     bool scalar = x.is(kind::boolean) || x.is(kind::integer) || x.is(kind::number);
     if (scalar && s.takes(kind::string)) // quotes are the mend where they make a valid text of it
       hint = s.fits && !s.fits(x.text) ? "write " + s.pattern_says
-                                       : "put it in quotes: \"" + (x.text.empty() ? shown(x) : x.text) + "\"";
+             : quotes                  ? "put it in quotes: \"" + (x.text.empty() ? shown(x) : x.text) + "\""
+                                       : "put it in quotes";
     else if (x.is(kind::string) && (s.takes(kind::integer) || s.takes(kind::boolean)) && !x.text.empty())
       hint = "a value in quotes is a string; remove the quotes where there are some";
     else if (x.is(kind::list) == false && s.takes(kind::list) && !s.takes(kind::map))
-      hint = "write it as a list: [" + (x.text.empty() ? std::string("...") : x.text.substr(0, 40)) + "]";
-    auto got = x.is(kind::null) ? "nothing (null)"
-               : x.is(kind::list) || x.is(kind::map)
-                 ? std::string(name_with_article(x.type))
-                 : std::string(name_with_article(x.type)) + ", " + shown(x);
-    fault(x.at, "expected " + expected_kinds(s) + ", got " + got, hint);
+      hint = "write it as a list: [" +
+             (x.text.empty() || !quotes ? std::string("...") : quotable(x.text).substr(0, 40)) + "]";
+    auto given = x.is(kind::null) ? "nothing (null)" : std::string(name_with_article(x.type));
+    if (quotes && !x.is(kind::null) && !x.is(kind::list) && !x.is(kind::map))
+      given += ", " + shown(x);
+    fault(x.at, "expected " + expected_kinds(s) + ", got " + given, hint);
   }
 
   /// Whether it is a spelling of Python, C or some writers of JSON; YAML reads these as strings.
@@ -141,13 +155,13 @@ private:
   void check_number(const node& x, const shape& s) {
     double d = x.as_double();
     if (!std::isfinite(d))
-      return fault(x.at, "expected a finite number, got " + x.text, "");
+      return fault(x.at, "expected a finite number, got " + got(x), "");
     if (s.least && d < *s.least)
-      fault(x.at, "must be at least " + shown(*s.least) + ", got " + shown(x), "");
+      fault(x.at, "must be at least " + shown(*s.least) + ", got " + got(x), "");
     if (s.above && d <= *s.above)
-      fault(x.at, "must be more than " + shown(*s.above) + ", got " + shown(x), "");
+      fault(x.at, "must be more than " + shown(*s.above) + ", got " + got(x), "");
     if (s.most && d > *s.most)
-      fault(x.at, "must be at most " + shown(*s.most) + ", got " + shown(x), "");
+      fault(x.at, "must be at most " + shown(*s.most) + ", got " + got(x), "");
   }
 
   void check_text(const node& x, const shape& s) {
@@ -159,13 +173,13 @@ private:
       return not_allowed(x, words, s.allowed_hint);
     }
     if (s.fits && !s.fits(x.text))
-      fault(x.at, "expected " + s.pattern_says + ", got " + shown(x), "");
+      fault(x.at, "expected " + s.pattern_says + ", got " + got(x), "");
   }
 
   void not_allowed(const node& x, const std::vector<std::string_view>& words, const std::string& own_hint) {
     auto near = x.is(kind::string) ? nearest(x.text, words) : std::string();
     auto hint = !near.empty() ? "did you mean '" + near + "'?" : own_hint;
-    fault(x.at, (words.size() == 1 ? "expected " : "expected one of ") + listed(words) + "; got " + shown(x),
+    fault(x.at, (words.size() == 1 ? "expected " : "expected one of ") + listed(words) + "; got " + got(x),
           hint);
   }
 
@@ -331,8 +345,8 @@ private:
   /// Checks a free value: JSON has no infinite numbers.
   void check_finite(const node& x) {
     if (x.is(kind::number) && !std::isfinite(x.real))
-      return fault(x.at, "expected a finite number, got " + x.text,
-                   "a string may hold it: \"" + x.text + "\"");
+      return fault(x.at, "expected a finite number, got " + got(x),
+                   way_.leads_to_secret() ? "put it in quotes" : "a string may hold it: \"" + x.text + "\"");
     for (std::size_t i = 0; i < x.items.size() && !out_.full(); ++i) {
       trail::guard step(way_, i);
       check_finite(x.items[i]);

@@ -192,7 +192,7 @@ std::string cluster_reader::filled(const node& x) {
     auto how = inside.substr(name.size());
     if (end == std::string_view::npos || !is_variable_name(name) ||
         !(how.empty() || how.starts_with(":-") || how.starts_with(":?"))) {
-      fault(x.at, "", "'" + std::string(rest.substr(at)) + "' is not a variable",
+      fault(x.at, "", "what begins with '${' here is not a variable",
             "write ${NAME}, ${NAME:-DEFAULT} or ${NAME:?MESSAGE}; $${ stands for ${");
       return out;
     }

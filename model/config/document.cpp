@@ -1,5 +1,7 @@
 #include "model/config/document.hpp"
 
+#include "model/config/master_config.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -193,6 +195,19 @@ bool remove_at(node& root, std::string_view path) {
     at = &found->what;
   }
   return owner && std::erase_if(owner->entries, [&](const entry& e) { return e.key == own_key; }) > 0;
+}
+
+bool trail::leads_to_secret() const {
+  // A text in the place of a registry's login is most likely that login.
+  if (!steps_.empty() && steps_.back().key == "registry_auth")
+    return true;
+  std::string_view above;
+  for (const auto& s : steps_) {
+    if (is_secret(s.key) || (above == "data" && s.key == "secrets"))
+      return true;
+    above = s.key;
+  }
+  return false;
 }
 
 std::string trail::sibling(std::string_view key) const {

@@ -94,6 +94,8 @@ public:
   };
   std::string text() const; ///< `a.b[2]`; a key with a dot or bracket is quoted: `a["b.c"]`
   std::string sibling(std::string_view key) const; ///< the same way with another last step
+  /// Whether it leads to a secret, or into one: no fault may quote what stands there.
+  bool leads_to_secret() const;
 
 private:
   static constexpr std::size_t no_index = static_cast<std::size_t>(-1);

@@ -1,5 +1,6 @@
 #include "model/config/layers.hpp"
 
+#include "model/config/master_config.hpp"
 #include "model/config/merge.hpp"
 
 #include <algorithm>
@@ -30,22 +31,25 @@ std::string apply_override(node& root, std::string_view assignment) {
   auto equals = assignment.find('=');
   if (equals == std::string_view::npos || equals == 0)
     return "'" + std::string(assignment) + "' is not KEY=VALUE";
+  auto path = assignment.substr(0, equals);
+  const auto name = "'" + std::string(path) + "'"; // the value may be a secret
   auto read = read_document(assignment.substr(equals + 1), "");
   if (!read.faults.empty())
-    return "'" + std::string(assignment) + "': " + read.faults.front().message;
+    return name + ": " +
+           (is_secret(path.substr(path.rfind('.') + 1)) ? "the value cannot be read as YAML"
+                                                        : read.faults.front().message);
   forget_places(read.root);
-  auto path = assignment.substr(0, equals);
   node* at = &root;
   while (true) {
     auto dot = path.find('.');
     auto key = path.substr(0, dot);
     if (key.empty())
-      return "'" + std::string(assignment) + "' has an empty key";
+      return name + " has an empty key";
     if (at->is(kind::null))
       at->type = kind::map;
     if (!at->is(kind::map))
-      return "'" + std::string(assignment) + "': there is " + name_with_article(at->type) + " where '" +
-             std::string(key) + "' should be a key";
+      return name + ": there is " + name_with_article(at->type) + " where '" + std::string(key) +
+             "' should be a key";
     auto* next = child(*at, key);
     if (!next) {
       at->entries.push_back({std::string(key), {}, {}});

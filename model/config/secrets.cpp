@@ -81,7 +81,7 @@ bool looks_secret(std::string_view word) {
     if (c != '_' && c != '-')
       plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   for (const char* part : {"secret", "password", "passwd", "token", "credential", "accesskey", "apikey",
-                           "privatekey", "connectionstring"})
+                           "privatekey", "connectionstring", "registryauth"})
     if (plain.find(part) != plain.npos)
       return true;
   return false;

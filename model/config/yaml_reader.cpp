@@ -240,7 +240,12 @@ private:
   }
 
   void resolve_scalar(node& out, std::string_view written, bool plain, std::string_view tag) {
-    if (auto wrong = resolve(out, written, plain, tag); !wrong.empty())
+    const auto wrong = resolve(out, written, plain, tag);
+    if (wrong.empty())
+      return;
+    if (trail_.leads_to_secret()) // without quotes, a secret that begins with `!` is read as a tag
+      fault(out.at, "the value does not fit its tag", "put it in quotes");
+    else
       fault(out.at, wrong, "");
   }
 
@@ -279,6 +284,8 @@ private:
     auto name = std::string(view(event_.raw.data.alias.anchor));
     auto at = event_.at();
     auto known = anchors_.find(name);
+    if (known == anchors_.end() && trail_.leads_to_secret())
+      return stop(at, "an alias without its anchor before it", "put it in quotes");
     if (known == anchors_.end())
       return stop(at, "the alias '*" + name + "' has no anchor '&" + name + "' before it", "");
     if (!known->second.what)

@@ -6,9 +6,6 @@
 
 namespace troupe::api {
 
-/// The numbers under `key`. A number that is not above 0 becomes a fault of `f`.
-std::vector<std::uint64_t> ids_under(fields& f, const char* key);
-
 /// The experiments that `experimentIds` names, or that `filters` accept where the request has them. `in` is
 /// the project to look in; 0: all projects.
 result<std::vector<experiment_id>> chosen_experiments(const call& c, fields& f, project_id in);

@@ -1,5 +1,6 @@
 #include "runtime/api/fields.hpp"
 
+#include "model/ids.hpp"
 #include "runtime/api/http.hpp"
 
 #include <charconv>
@@ -119,6 +120,19 @@ const value& fields::list(const char* name) {
     return *x;
   fault(name, "expected a list");
   return no_list;
+}
+
+std::vector<std::uint64_t> fields::numbers_above_0(const char* name) {
+  std::vector<std::uint64_t> out;
+  for (const auto& one : list(name)) {
+    const auto text = one.is_string() ? one.get<std::string>() : one.dump();
+    const auto [number] = parse_id<experiment_id>(text);
+    if (number == 0 || number > static_cast<std::uint64_t>(INT64_MAX))
+      fault((name + ("[" + std::to_string(out.size()) + "]")).c_str(),
+            "has to be a number above 0 and below 2^63, and is '" + text.substr(0, 50) + "'");
+    out.push_back(number);
+  }
+  return out;
 }
 
 std::vector<std::string> fields::texts(const char* name) {

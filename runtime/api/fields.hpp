@@ -31,6 +31,14 @@ public:
       fault(name, "has to be a number above 0, or be left out");
     return {static_cast<std::uint64_t>(std::max<std::int64_t>(given, 0))};
   }
+  /// A list of numbers that name things. A fault names the place of the first that cannot.
+  template <class Id>
+  std::vector<Id> ids(const char* name) {
+    std::vector<Id> out;
+    for (const auto number : numbers_above_0(name))
+      out.push_back({number});
+    return out;
+  }
   std::vector<std::string> texts(const char* name); ///< a list of texts
   /// The object or list under `name`; an empty one where it is missing.
   const value& object(const char* name);
@@ -42,6 +50,8 @@ public:
   const std::optional<error>& bad() const { return bad_; }
 
 private:
+  std::vector<std::uint64_t> numbers_above_0(const char* name);
+
   const value& object_;
   std::string where_;
   std::optional<error> bad_;

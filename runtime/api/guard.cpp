@@ -181,7 +181,7 @@ private:
     };
     const auto workspace = named("workspace"), project = named("project");
     if (workspace.empty())
-      return need(p, workspace_id{1});
+      return into_workspace(workspace_id{1}, p);
     const auto all = all_.workspaces();
     if (!all) {
       fault_ = all.error();

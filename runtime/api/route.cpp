@@ -97,7 +97,9 @@ bool of_unmanaged(const call& c, task_id task) {
 result<call_ptr> spoken_for(const call_ptr& c, task_id task, bool late) {
   if (task.is_trial() && !c->by.is_task())
     if (const auto known = c->parts->storage->trial(task.trial()); !known)
-      return known.error();
+      return known.error().code == errc::not_found
+               ? error{errc::not_found, "trial '" + to_string(task.trial()) + "' not found"}
+               : known.error();
   authority::resource trial{thing::trial, to_string(task)};
   trial.unmanaged = of_unmanaged(*c, task);
   if (auto fine = allowed(*c, action::report, trial); !fine)
@@ -114,12 +116,42 @@ result<call_ptr> spoken_for(const call_ptr& c, task_id task, bool late) {
   return call_ptr(std::move(as));
 }
 
+bool is_leaving(const call& c, experiment_id id) {
+  const auto row = c.parts->storage->experiment(id);
+  return row ? row->state == experiment_state::deleting : row.error().code == errc::not_found;
+}
+
+namespace {
+
+/// The error of a read that missed a part of what the path names: where a deletion took it away, the whole is
+/// told as one that never was.
+error of_the_whole(const call& c, error why) {
+  if (why.code != errc::not_found)
+    return why;
+  if (const auto id = parse_id<experiment_id>(c.named("experimentId")); id && is_leaving(c, id))
+    return {errc::not_found, "experiment '" + to_string(id) + "' not found"};
+  if (const auto id = parse_id<trial_id>(c.named("trialId"))) {
+    const auto row = c.parts->storage->trial(id);
+    if (row ? row->deletion == deletion_step::ordered || is_leaving(c, row->experiment)
+            : row.error().code == errc::not_found)
+      return {errc::not_found, "trial '" + to_string(id) + "' not found"};
+  }
+  if (const auto uuid = std::string(c.named("checkpointUuid").substr(0, 100)); !uuid.empty()) {
+    const auto row = c.parts->storage->checkpoint(uuid);
+    if (row ? is_leaving(c, row->experiment) : row.error().code == errc::not_found)
+      return {errc::not_found, "checkpoint '" + uuid + "' not found"};
+  }
+  return why;
+}
+
+} // namespace
+
 handler respond_with(std::function<result<response>(const call&)> make) {
   return [make = std::move(make)](const call_ptr& c, const reply& back) {
     const auto seen = c->parts->storage->sequence();
     auto made = make(*c);
     if (!made)
-      return back(failure(made.error()));
+      return back(failure(of_the_whole(*c, made.error())));
     made->headers.emplace_back("Troupe-Sequence", std::to_string(seen));
     back(std::move(*made));
   };

@@ -174,6 +174,10 @@ result<experiment_row> named_experiment(const call& c);
 result<trial_row> trial_of(const call& c, std::string_view text);
 result<trial_row> named_trial(const call& c);
 
+/// Whether the experiment is gone, or its deletion takes its parts away one after the other: what is missing
+/// of it then is not told on its own.
+bool is_leaving(const call& c, experiment_id id);
+
 /// The tables, one per file of routes.
 std::vector<route> cluster_routes();
 std::vector<route> pool_routes();

@@ -51,6 +51,8 @@ result<value> listed(const call& c, const std::vector<checkpoint_row>& rows, boo
     if (states.empty() && row.state == checkpoint_state::deleted)
       continue; // these are listed only if the query names their state
     auto shape = checkpoint_shape(row, *c.parts->storage);
+    if (!shape && shape.error().code == errc::not_found && !is_leaving(c, row.experiment))
+      continue; // its trial alone is being deleted
     if (!shape)
       return shape.error();
     if (!states.empty() &&

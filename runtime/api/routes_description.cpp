@@ -211,23 +211,12 @@ std::vector<std::string> words_under(fields& f, const char* key) {
 
 } // namespace
 
-std::vector<std::uint64_t> ids_under(fields& f, const char* key) {
-  std::vector<std::uint64_t> out;
-  for (const auto& one : f.list(key)) {
-    const auto text = one.is_string() ? one.get<std::string>() : one.dump();
-    out.push_back(parse_id<experiment_id>(text).value);
-    if (!out.back())
-      f.fault(key, "has to be a list of numbers above 0, and has " + text.substr(0, 50));
-  }
-  return out;
-}
-
 result<std::vector<experiment_id>> chosen_experiments(const call& c, fields& f, project_id in) {
   std::vector<experiment_id> ids;
-  std::set<std::uint64_t> known;
-  for (const auto id : ids_under(f, "experimentIds"))
+  std::set<experiment_id> known;
+  for (const auto id : f.ids<experiment_id>("experimentIds"))
     if (known.insert(id).second)
-      ids.push_back({id});
+      ids.push_back(id);
   const bool filtered = f.has("filters");
   fields by{f.object("filters"), "filters"};
   if (!filtered) {
@@ -243,7 +232,8 @@ result<std::vector<experiment_id>> chosen_experiments(const call& c, fields& f, 
   const auto name = by.text("name"), description = by.text("description");
   const auto project = by.number("projectId");
   const auto labels = words_under(by, "labels"), states = words_under(by, "states");
-  const auto users = ids_under(by, "userIds"), without = ids_under(by, "excludedExperimentIds");
+  const auto users = by.ids<user_id>("userIds");
+  const auto without = by.ids<experiment_id>("excludedExperimentIds");
   const auto is_in = [](const auto& list, const auto& x) {
     return std::find(list.begin(), list.end(), x) != list.end();
   };
@@ -258,9 +248,9 @@ result<std::vector<experiment_id>> chosen_experiments(const call& c, fields& f, 
     const auto& face = *one.lasting;
     bool fits = contains_folded(face.name, name) && (!in || one.now.project == in) &&
                 (project <= 0 || one.now.project.value == std::uint64_t(project)) &&
-                !is_in(without, one.now.id.value) &&
+                !is_in(without, one.now.id) &&
                 (states.empty() || is_in(states, std::string(state_name(one.now.state)))) &&
-                (users.empty() || is_in(users, number_of(face.owner, *c.parts->users))) &&
+                (users.empty() || is_in(users, user_id{number_of(face.owner, *c.parts->users)})) &&
                 (!by.has("archived") || by.flag("archived") == one.now.archived);
     for (const auto& label : labels)
       fits = fits && std::find(face.labels.begin(), face.labels.end(), value(label)) != face.labels.end();

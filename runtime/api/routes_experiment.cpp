@@ -331,6 +331,8 @@ result<value> trials(const call& c) {
   for (auto i = part->first; i < part->last; ++i) {
     auto shape = trial_shape((*rows)[i], *c.parts->storage, c.now);
     auto summary = shape ? summary_metrics((*rows)[i], *c.parts->columns, *c.parts->storage) : shape;
+    if (!summary && summary.error().code == errc::not_found && !is_leaving(c, row->id))
+      continue; // this trial alone is being deleted
     if (!summary)
       return summary.error();
     (*shape)["summaryMetrics"] = std::move(*summary);
@@ -425,9 +427,11 @@ result<value> outcome(const call& c) {
   if (!row->best_trial)
     return x;
   auto best = c.parts->storage->trial(row->best_trial);
+  auto shape = best ? trial_shape(*best, *c.parts->storage, c.now) : result<value>(best.error());
+  if (!shape && shape.error().code == errc::not_found && !is_leaving(c, row->id))
+    return x; // the best trial alone is being deleted
   if (!best)
     return best.error();
-  auto shape = trial_shape(*best, *c.parts->storage, c.now);
   auto saved = best_checkpoint(*best, *c.parts->storage);
   if (!shape)
     return shape.error();

@@ -23,6 +23,25 @@ namespace {
 
 constexpr std::size_t most_trials = 1000;
 
+using parts_ptr = std::shared_ptr<const services>;
+
+/// Calls `each` with the points of a metric that are not archived.
+template <class F>
+result<void> each_counted(const parts_ptr& parts, const trial_row& trial, const std::string& group,
+                          const std::string& name, F each) {
+  auto points = parts->columns->column(trial, group, name, *parts->storage);
+  if (!points)
+    return points.error();
+  auto gone = parts->columns->rollback(trial, *parts->storage);
+  if (!gone)
+    return gone.error();
+  const auto over = (*gone)->limits(group);
+  for (const auto& one : **points)
+    if (!over({one.run}, one.steps))
+      each(one);
+  return {};
+}
+
 // ---- each new best
 
 result<value> validation_history(const call& c) {
@@ -39,16 +58,12 @@ result<value> validation_history(const call& c) {
   };
   std::vector<found> all;
   for (const auto& trial : *trials) {
-    auto points = c.parts->columns->column(trial, "validation", row->metric, *c.parts->storage);
-    if (!points)
-      return points.error();
-    auto gone = c.parts->columns->rollback(trial, *c.parts->storage);
-    if (!gone)
-      return gone.error();
-    const auto over = (*gone)->limits("validation");
-    for (const auto& one : **points)
-      if (!over({one.run}, one.steps) && !std::isnan(one.y))
+    const auto read = each_counted(c.parts, trial, "validation", row->metric, [&](const series_point& one) {
+      if (!std::isnan(one.y))
         all.push_back({one.at, trial.id, one.y});
+    });
+    if (!read)
+      return read.error();
   }
   std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
   value list = value::array();
@@ -122,8 +137,6 @@ result<response> streamed(const call& c, std::vector<experiment_id> of, periodic
   out.stream = std::make_unique<periodic>(c.parts->storage, std::move(of), *period, std::move(make));
   return out;
 }
-
-using parts_ptr = std::shared_ptr<const services>;
 
 result<response> names_of_metrics(const call& c) {
   std::vector<experiment_id> ids;
@@ -206,22 +219,22 @@ result<response> batches(const call& c) {
   if (!what)
     return what.error();
   auto before = std::make_shared<std::set<std::int64_t>>();
-  return streamed(c, {what->experiment.id},
-                  [what = *what, before, parts = c.parts](time_point) -> result<value> {
-                    auto trials = parts->storage->trials(what.experiment.id);
-                    if (!trials)
-                      return trials.error();
-                    value fresh = value::array();
-                    for (const auto& trial : *trials) {
-                      auto points = parts->columns->column(trial, what.group, what.name, *parts->storage);
-                      if (!points)
-                        return points.error();
-                      for (const auto& one : **points)
-                        if (before->insert(one.steps).second)
-                          fresh.push_back(one.steps);
-                    }
-                    return value{{"batches", std::move(fresh)}};
-                  });
+  return streamed(
+    c, {what->experiment.id}, [what = *what, before, parts = c.parts](time_point) -> result<value> {
+      auto trials = parts->storage->trials(what.experiment.id);
+      if (!trials)
+        return trials.error();
+      value fresh = value::array();
+      for (const auto& trial : *trials) {
+        const auto read = each_counted(parts, trial, what.group, what.name, [&](const series_point& one) {
+          if (before->insert(one.steps).second)
+            fresh.push_back(one.steps);
+        });
+        if (!read)
+          return read.error();
+      }
+      return value{{"batches", std::move(fresh)}};
+    });
 }
 
 value finite(double y) {
@@ -249,17 +262,13 @@ result<response> snapshot(const call& c) {
         return trials.error();
       value list = value::array();
       for (const auto& trial : *trials) {
-        auto points = parts->columns->column(trial, what.group, what.name, *parts->storage);
-        if (!points)
-          return points.error();
-        auto gone = parts->columns->rollback(trial, *parts->storage);
-        if (!gone)
-          return gone.error();
-        const auto over = (*gone)->limits(what.group);
-        const series_point* last = nullptr;
-        for (const auto& one : **points)
-          if (!over({one.run}, one.steps) && (one.steps < at ? at - one.steps : one.steps - at) <= margin)
-            last = &one;
+        std::optional<series_point> last;
+        const auto read = each_counted(parts, trial, what.group, what.name, [&](const series_point& one) {
+          if ((one.steps < at ? at - one.steps : one.steps - at) <= margin)
+            last = one;
+        });
+        if (!read)
+          return read.error();
         if (last)
           list.push_back({{"trialId", trial.id.value},
                           {"hparams", trial.hparams.is_null() ? value::object() : trial.hparams},
@@ -298,21 +307,16 @@ using point_predicate = std::function<bool(const series_point&)>;
 result<std::vector<series_point>> thinned(const parts_ptr& parts, const trial_row& trial,
                                           const std::string& group, const std::string& name,
                                           const window& within, const point_predicate& fits = nullptr) {
-  auto points = parts->columns->column(trial, group, name, *parts->storage);
-  if (!points)
-    return points.error();
-  auto gone = parts->columns->rollback(trial, *parts->storage);
-  if (!gone)
-    return gone.error();
-  const auto over = (*gone)->limits(group);
   std::vector<series_point> kept;
   std::vector<double> y;
-  for (const auto& one : **points)
-    if (!over({one.run}, one.steps) && one.steps >= within.from && one.steps <= within.until &&
-        (!fits || fits(one))) {
+  const auto read = each_counted(parts, trial, group, name, [&](const series_point& one) {
+    if (one.steps >= within.from && one.steps <= within.until && (!fits || fits(one))) {
       kept.push_back(one);
       y.push_back(one.y);
     }
+  });
+  if (!read)
+    return read.error();
   std::vector<series_point> out;
   for (const auto i : chosen_points(y, within.most))
     out.push_back(kept[i]);
@@ -338,7 +342,8 @@ result<response> sample(const call& c) {
     return error{errc::invalid, "a sample of trials needs a search, not a single trial"};
   const bool by_length = searcher != "random" && searcher != "grid";
   const auto count = static_cast<std::size_t>(*most ? *most : 25);
-  auto shown = std::make_shared<std::map<trial_id, std::int64_t>>(); // last step that was sent of each trial
+  // The last report that was sent of each trial. A later one may be of an earlier step, after a restart.
+  auto shown = std::make_shared<std::map<trial_id, std::uint64_t>>();
   return streamed(
     c, {what->experiment.id},
     [what = *what, within = *within, by_length, count, shown, parts = c.parts](time_point) -> result<value> {
@@ -355,7 +360,7 @@ result<response> sample(const call& c) {
       if (trials->size() > count)
         trials->resize(count);
       value list = value::array(), promoted = value::array(), demoted = value::array();
-      std::map<trial_id, std::int64_t> now;
+      std::map<trial_id, std::uint64_t> now;
       for (const auto& trial : *trials) {
         const auto before = shown->find(trial.id);
         auto points = thinned(parts, trial, what.group, what.name, within);
@@ -363,13 +368,13 @@ result<response> sample(const call& c) {
           return points.error();
         value data = value::array();
         auto& last = now[trial.id];
-        last = before == shown->end() ? -1 : before->second;
+        const auto sent = last = before == shown->end() ? 0 : before->second;
         for (const auto& one : *points)
-          if (one.steps > (before == shown->end() ? -1 : before->second)) {
+          if (one.row > sent) {
             data.push_back({{"batches", one.steps},
                             {"values", {{what.name, finite(one.y)}}},
                             {"time", to_rfc3339(time_point{duration{one.at}})}});
-            last = std::max(last, one.steps);
+            last = std::max(last, one.row);
           }
         value shape = {{"trialId", trial.id.value}, {"data", std::move(data)}, {"hparams", value::object()}};
         if (before == shown->end()) {

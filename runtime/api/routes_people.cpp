@@ -20,13 +20,7 @@ using storage::records_of;
 
 template <class Id>
 std::vector<Id> ids_in(fields& f, const char* name) {
-  std::vector<Id> out;
-  for (const auto& one : f.list(name)) {
-    const auto id = parse_id<Id>(one.is_string() ? one.get<std::string>() : one.dump());
-    if (!id)
-      f.fault(name, "has to be a list of ids");
-    out.push_back(id);
-  }
+  auto out = f.ids<Id>(name);
   if (out.size() > 10'000)
     f.fault(name, "has at most 10000 ids");
   return out;

@@ -299,6 +299,8 @@ result<value> preview_gc(const call& c) {
       if (one.state == checkpoint_state::deleted)
         continue;
       auto shape = checkpoint_shape(one, *c.parts->storage);
+      if (!shape && shape.error().code == errc::not_found && !is_leaving(c, row->id))
+        continue; // its trial alone is being deleted
       if (!shape)
         return shape.error();
       const auto& training = (*shape)["training"];

@@ -193,9 +193,7 @@ handler bind(binding how) {
     if (!body)
       return back(failure(body.error()));
     fields f{*body};
-    std::vector<workspace_id> named;
-    for (const auto& one : f.list("workspaceIds"))
-      named.push_back(parse_id<workspace_id>(one.is_string() ? one.get<std::string>() : one.dump()));
+    auto named = f.ids<workspace_id>("workspaceIds");
     const auto names = f.texts("workspaceNames");
     f.text("resourcePoolName"); // the path names it; only the type is checked
     if (f.bad())

@@ -454,6 +454,8 @@ result<value> search_experiments(const call& c) {
     if (row->best_trial)
       if (auto best = c.parts->storage->trial(row->best_trial)) {
         auto shape = trial_shape(*best, *c.parts->storage, c.now);
+        if (!shape && shape.error().code == errc::not_found)
+          continue; // the experiment is being deleted
         if (!shape)
           return shape.error();
         one["bestTrial"] = std::move(*shape);

@@ -26,13 +26,9 @@ result<chosen_runs> runs_in(const call& c, const char* project_key) {
   out.body = *body;
   fields f{out.body};
   std::set<trial_id> known;
-  for (const auto& one : f.list("runIds")) {
-    const auto id = parse_id<trial_id>(one.is_string() ? one.get<std::string>() : one.dump());
-    if (!id)
-      f.fault("runIds", "has to be a list of ids");
+  for (const auto id : f.ids<trial_id>("runIds"))
     if (known.insert(id).second)
       out.ids.push_back(id);
-  }
   const auto filter = f.text("filter");
   out.project = f.id<project_id>(project_key);
   if (f.bad())

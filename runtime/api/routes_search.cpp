@@ -148,6 +148,8 @@ result<std::optional<std::vector<double>>> point_of(const call& c, const trial_r
   if (t.latest.row == 0)
     return std::optional<std::vector<double>>{};
   auto report = c.parts->storage->metric(t.id, t.latest.row);
+  if (!report && report.error().code == errc::not_found && !is_leaving(c, t.experiment))
+    return std::optional<std::vector<double>>{}; // this trial alone is being deleted
   if (!report)
     return report.error();
   auto metrics = reported(*report);

@@ -33,6 +33,15 @@ C from(const call& c) {
   return x;
 }
 
+/// Fails as for an unknown one where the caller sees no task `id`, which the request names by `text`.
+result<void> check_task(const call& c, task_id id, const std::string& text) {
+  auto row = id ? c.parts->storage->task(id) : result<task_row>(error{errc::not_found, ""});
+  if (row)
+    return {};
+  return row.error().code == errc::not_found ? error{errc::not_found, "task '" + text + "' not found"}
+                                             : row.error();
+}
+
 /// The call of a task as it is. The call of a user becomes one of the unmanaged trial that the path or body
 /// names.
 result<call_ptr> speaking(const call_ptr& c, const value& body, bool late = false) {
@@ -41,8 +50,14 @@ result<call_ptr> speaking(const call_ptr& c, const value& body, bool late = fals
   if (c->path.contains("trialId"))
     return spoken_for(c, parse_id<trial_id>(c->named("trialId")), late);
   fields f{body};
-  const auto task = named_task(f.text("taskId"));
-  return spoken_for(c, task ? task : named_task(f.text("allocationId")), late);
+  auto text = f.text("taskId");
+  if (text.empty())
+    text = f.text("allocationId");
+  const auto task = named_task(text);
+  if (!text.empty())
+    if (auto known = check_task(*c, task, text); !known)
+      return known.error();
+  return spoken_for(c, task, late);
 }
 
 /// A handler for a command of a task. `fill` reads the command's own fields from the JSON body.
@@ -400,10 +415,8 @@ result<void> of_the_task(const call& c, const std::string& named) {
   const auto id = named_task(named);
   if (named.empty() || id == c.by.allocation.task)
     return {};
-  auto other = id ? c.parts->storage->task(id) : result<task_row>(error{errc::not_found, ""});
-  if (!other)
-    return other.error().code == errc::not_found ? error{errc::not_found, "task '" + named + "' not found"}
-                                                 : other.error();
+  if (auto known = check_task(c, id, named); !known)
+    return known;
   return error{errc::denied, "access denied: lines for the log of task '" + named +
                                "' cannot come from task '" + to_string(c.by.allocation.task) + "'"};
 }

@@ -282,27 +282,28 @@ void take_image(const value& newest, value& config) {
 result<value> board_details(const call& c, fields& f, value& config) {
   std::vector<std::pair<experiment_row, trial_id>> shown;
   auto experiments = value::array(), trials = value::array(), sources = value::array();
-  const auto experiment_ids = ids_under(f, "experimentIds"), trial_ids = ids_under(f, "trialIds");
+  const auto experiment_ids = f.ids<experiment_id>("experimentIds");
+  const auto trial_ids = f.ids<trial_id>("trialIds");
   if (f.bad())
     return *f.bad();
   const auto missing = [](const char* what, std::uint64_t id) {
     return error{errc::not_found, std::string(what) + " '" + std::to_string(id) + "' not found"};
   };
   for (const auto id : experiment_ids) {
-    auto row = c.parts->storage->experiment({id});
+    auto row = c.parts->storage->experiment(id);
     if (!row)
-      return missing("experiment", id);
-    experiments.push_back(id);
+      return missing("experiment", id.value);
+    experiments.push_back(id.value);
     shown.emplace_back(std::move(*row), trial_id{});
   }
   for (const auto id : trial_ids) {
-    auto trial = c.parts->storage->trial({id});
+    auto trial = c.parts->storage->trial(id);
     auto row =
       trial ? c.parts->storage->experiment(trial->experiment) : result<experiment_row>(trial.error());
     if (!row)
-      return missing("trial", id);
-    trials.push_back(id);
-    shown.emplace_back(std::move(*row), trial_id{id});
+      return missing("trial", id.value);
+    trials.push_back(id.value);
+    shown.emplace_back(std::move(*row), id);
   }
   const bool filtered = f.has("filters");
   if (filtered) {

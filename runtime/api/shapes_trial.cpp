@@ -44,13 +44,22 @@ result<metric_row> whole_step(metric_row report, const trial_row& of, const stor
   return all ? std::move(*all) : std::move(report);
 }
 
+/// The report of a validation, joined as `whole_step` does. A deletion erases reports right before their
+/// trial: where the report is gone, so is the trial.
+result<metric_row> whole_validation(const validation_row& known, const trial_row& of,
+                                    const storage::reader& storage) {
+  auto report = storage.metric(of.id, known.row);
+  if (!report && report.error().code == errc::not_found)
+    return error{errc::not_found, "trial '" + to_string(of.id) + "' not found"};
+  return report ? whole_step(std::move(*report), of, storage) : report;
+}
+
 /// The validation at `steps` that is not archived; nullopt where the trial has none.
 result<std::optional<metric_row>> validation_at(const trial_row& of, std::int64_t steps,
                                                 const storage::reader& storage) {
   for (const auto& known : {of.best, of.latest})
     if (known.row != 0 && known.steps == steps) {
-      auto report = storage.metric(of.id, known.row);
-      auto whole = report ? whole_step(std::move(*report), of, storage) : report;
+      auto whole = whole_validation(known, of, storage);
       return whole ? result<std::optional<metric_row>>(std::move(*whole)) : whole.error();
     }
   auto gone = storage::rollback_of(of, storage);
@@ -78,8 +87,7 @@ result<value> validation_shape(const validation_row& known, const trial_row& of,
                                const storage::reader& storage) {
   if (known.row == 0)
     return value(nullptr);
-  auto report = storage.metric(of.id, known.row);
-  auto whole = report ? whole_step(std::move(*report), of, storage) : report;
+  auto whole = whole_validation(known, of, storage);
   return whole ? result<value>(training_workload(*whole)) : whole.error();
 }
 

@@ -131,6 +131,8 @@ def unknown(of):
                                ("POST", "commands/no-such/kill", None), ("POST", "tensorboards", {"experimentIds": [77]}), ("POST", "trials", {"experimentId": 77, "unmanaged": True}),
                                ("POST", "experiments-search", {"projectId": 77}), ("POST", "runs", {"projectId": 77})):
         yield f"unknown: {method} {path}", method, "/api/v1/" + path, body, 404, ""
+    for task in ("7.00000000-0000-4000-8000-000000000077", "40000000-0000-4000-8000-000000000077", "no-such"):
+        yield f"lines for {task}", "POST", "/task-logs", [{"task_id": task, "log": "x"}], 404, f"task '{task}' not found"
 
 
 def places(of):
@@ -270,11 +272,11 @@ def numbers(of):
     for name in ("x1", "-1", "+1", "1x", "1.0", "0", str(BIG), "１"):
         for method, body in (("GET", None), ("PATCH", {"comment": "x"}), ("DELETE", None)):
             yield f"{method} version {name}", method, "/api/v1/models/Net/versions/" + urllib.parse.quote(name), body, 404, ""
-    for what, value in (("2^63", BIG), ("a text", "x"), ("a fraction", 1.5), ("-1", -1), ("a list", [1])):
+    for what, value in (("2^63", BIG), ("2^63 as a text", str(BIG)), ("2^64", 1 << 64), ("a text", "x"), ("a fraction", 1.5), ("-1", -1), ("a list", [1])):
         yield f"destination {what}", "POST", f"/api/v1/experiments/{of['paused']}/move", {"experimentId": of["paused"], "destinationProjectId": value}, (400, 404), ""
         yield f"continue of {what}", "POST", "/api/v1/experiments/continue", {"id": value}, (400, 404), ""
-        yield f"ids {what}", "POST", f"/api/v1/projects/{of['project']}/experiments/kill", {"projectId": of["project"], "experimentIds": [value]}, (400, 200), ""
-        yield f"runs {what}", "POST", "/api/v1/runs/kill", {"projectId": of["project"], "runIds": [value]}, (400, 200), ""
+        yield f"ids {what}", "POST", f"/api/v1/projects/{of['project']}/experiments/kill", {"projectId": of["project"], "experimentIds": [of["paused"], value]}, 400, "experimentIds[1]: has to be a number above 0 and below 2^63"
+        yield f"runs {what}", "POST", "/api/v1/runs/kill", {"projectId": of["project"], "runIds": [of["trial"], value]}, 400, "runIds[1]: has to be a number above 0 and below 2^63"
         yield f"days {what}", "PUT", f"/api/v1/experiments/{of['paused']}/retain_logs", {"experimentId": of["paused"], "numDays": {"-1": -2}.get(what, value)}, 400, "numDays"
     for flag, path in (("archived=maybe", "experiments"), ("archived=2", "workspaces/1/projects"), ("active=-", "users"), ("follow=yes", f"trials/1/logs")):
         yield flag, "GET", f"/api/v1/{path}?{flag}", None, 400, "has to be true or false"

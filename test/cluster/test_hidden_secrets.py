@@ -93,6 +93,30 @@ def test_no_refusal_has_a_secret(house):
         assert len(json.loads(said)["message"]) > 20, said
 
 
+def test_a_secret_of_the_wrong_type_is_not_quoted(house):
+    number, project = 99887766, house.ids["projectId"]
+    config = lambda **more: json.dumps({**{key: CONFIG[key] for key in ("name", "entrypoint", "searcher")}, **more})
+    bucket, registry = {"type": "s3", "bucket": "b", "secret_key": number}, {"registry_auth": {"username": "u", "password": number}}
+    house.ok("POST", "/api/v1/templates/typed", {"name": "typed", "config": {"checkpoint_storage": bucket}})
+    create = lambda text, **more: ("POST", "/api/v1/experiments", {"config": text, "projectId": project, "activate": False, **more})
+    policies = f"/api/v1/config-policies/workspaces/{house.ids['workspaceId']}/EXPERIMENT"
+    asked = [create(config(checkpoint_storage=bucket)), create(config(checkpoint_storage={**bucket, "access_key": number, "secret_key": "x"})), create(config(environment=registry)),
+             create(config(environment={"registry_auth": str(number)})), create(config(), template="typed"),
+             create(config(checkpoint_storage=dict(bucket, secret_key="WORD")).replace('"WORD"', f"!!int {number}x")), create(config(checkpoint_storage=dict(bucket, secret_key="WORD")).replace('"WORD"', f"!{number}")),
+             ("POST", "/api/v1/workspaces", {"name": "typed", "checkpointStorageConfig": bucket}), ("PATCH", f"/api/v1/workspaces/{house.ids['workspaceId']}", {"checkpointStorageConfig": bucket}),
+             ("PUT", policies, {"workloadType": "EXPERIMENT", "workspaceId": house.ids["workspaceId"], "configPolicies": json.dumps({"invariant_config": {"checkpoint_storage": bucket}})}),
+             ("POST", "/api/v1/commands", {"config": {"entrypoint": ["true"], "environment": registry}}), ("POST", "/troupe/v1/configuration", {"configuration": {"troupe": 1, "defaults": {"environment": registry}}, "secrets": {}, "revision": house.ok("GET", "/troupe/v1/configuration")["revision"]})]
+    for method, path, body in asked:
+        status, said = house.line.ask(method, path, house.by["admin"], body)
+        assert status == 400 and str(number) not in said, (path, body, status, said)
+    for text in (f"troupe: 1\ndefaults: {{checkpoint_storage: {{type: s3, bucket: b, secret_key: {number}}}}}\n", f"troupe: 1\ncluster: {{task_container_defaults: {json.dumps(registry)}}}\n",
+                 f"troupe: 1\nusers: [{{name: a, password: {number}}}]\n"):
+        file = house.root / "typed.yaml"
+        file.write_text(text)
+        done = house.cli("apply", str(file), check=False)
+        assert done.returncode != 0 and str(number) not in done.stdout + done.stderr, done.stdout + done.stderr
+
+
 def test_what_was_shown_may_be_sent_back(house):
     place = f"/api/v1/config-policies/workspaces/{house.ids['workspaceId']}/EXPERIMENT"
     shown = house.ok("GET", place)["configPolicies"]

@@ -176,7 +176,7 @@ def test_bulk_actions_stay_in_the_project_of_their_path(cluster, user, ended):
     assert not b.get_GetExperiment(user, experimentId=ended).experiment.archived
     filtered = user.post("/api/v1/projects/99/experiments/archive", json={"filters": {"name": ""}}).json()
     assert filtered == {"results": []}
-    for wrong, what in (({"experimentIds": ["x"]}, "experimentIds: has to be a list of numbers"), ({"experimentIds": [-1]}, "experimentIds"),
+    for wrong, what in (({"experimentIds": ["x"]}, r"experimentIds\[0\]: has to be a number above 0"), ({"experimentIds": [-1]}, "experimentIds"),
                         ({"filters": {"states": ["UP"]}}, "filters.states: there is no 'UP'"), ({"filters": {"userIds": ["me"]}}, "userIds")):
         with pytest.raises(errors.APIException, match=what):
             user.post("/api/v1/projects/1/experiments/archive", json=wrong)

@@ -326,6 +326,74 @@ TEST(Access, ALineForTheLogOfAnotherTaskRefusesTheRequestAsAWhole) {
   EXPECT_EQ(t.ask("POST", "/task-logs", t.task(), to_json(value::array({line(own)}))).status, 200u);
 }
 
+TEST(Access, LinesOfAUserForATaskThatDoesNotExistAreRefusedAsSuch) {
+  table t;
+  const struct {
+    const char* task;
+    unsigned status;
+  } cases[] = {
+    {"7.00000000-0000-4000-8000-00000000000d", 403}, // managed: only the task itself sends lines
+    {"7.00000000-0000-4000-8000-000000000063", 404},
+    {"40000000-0000-4000-8000-000000000063", 404},
+    {"1.x", 404},
+  };
+  for (const auto& [task, status] : cases) {
+    const value lines = value::array({value{{"task_id", task}, {"log", "x"}}});
+    for (const auto& got : {t.ask("POST", "/task-logs", t.user(), to_json(lines)),
+                            t.ask("POST", "/api/v1/task/logs", t.user(), to_json(value{{"logs", lines}}))}) {
+      EXPECT_EQ(got.status, status) << task;
+      EXPECT_TRUE(status == 403 ||
+                  got.body.find("task '" + std::string(task) + "' not found") != got.body.npos)
+        << got.body;
+    }
+  }
+  EXPECT_TRUE(t.cluster.calls.empty());
+}
+
+/// 2^63 and above, as a number and as a text, and what is no whole number above 0.
+TEST(Access, IdsOutOfRangeAreRefusedWithTheirPlace) {
+  table t;
+  const std::string ids[] = {"9223372036854775808",
+                             "\"9223372036854775808\"",
+                             "18446744073709551616",
+                             "\"18446744073709551616\"",
+                             "-1",
+                             "\"-1\"",
+                             "0",
+                             "1.5",
+                             "\"1.5\"",
+                             "1e3",
+                             "null"};
+  const struct {
+    const char *method, *path, *before, *place;
+  } cases[] = {
+    {"POST", "/api/v1/projects/1/experiments/kill", R"({"experimentIds":[7,)", "experimentIds[1]: "},
+    {"POST", "/api/v1/projects/1/experiments/archive", R"({"experimentIds":[7,)", "experimentIds[1]: "},
+    {"DELETE", "/api/v1/projects/1/experiments/delete", R"({"experimentIds":[7,)", "experimentIds[1]: "},
+    {"POST", "/api/v1/projects/1/experiments/move", R"({"destinationProjectId":1,"experimentIds":[7,)",
+     "experimentIds[1]: "},
+    {"PUT", "/api/v1/projects/1/experiments/retain_logs", R"({"numDays":1,"experimentIds":[7,)",
+     "experimentIds[1]: "},
+    {"POST", "/api/v1/projects/1/experiments/pause", R"({"filters":{"excludedExperimentIds":[7,)",
+     "filters.excludedExperimentIds[1]: "},
+    {"POST", "/api/v1/runs/kill", R"({"runIds":[12,)", "runIds[1]: "},
+    {"POST", "/api/v1/runs/move", R"({"destinationProjectId":1,"runIds":[12,)", "runIds[1]: "},
+    {"POST", "/api/v1/runs/delete", R"({"runIds":[12,)", "runIds[1]: "},
+    {"POST", "/api/v1/tensorboards", R"({"trialIds":[12,)", "trialIds[1]: "},
+    {"PATCH", "/api/v1/users", R"({"activate":true,"userIds":[1,)", "userIds[1]: "},
+  };
+  for (const auto& one : cases)
+    for (const auto& id : ids) {
+      const std::string close = std::string(one.before).find("filters") == std::string::npos ? "]}" : "]}}";
+      const auto got = t.ask(one.method, one.path, t.user("admin"), one.before + id + close);
+      EXPECT_EQ(got.status, 400u) << one.path << " " << id << " " << got.body;
+      EXPECT_NE(got.body.find(one.place + std::string("has to be a number above 0 and below 2^63")),
+                std::string::npos)
+        << one.path << " " << id << " " << got.body;
+    }
+  EXPECT_TRUE(t.cluster.calls.empty());
+}
+
 TEST(Access, ACheckOfAConfigurationRefusesAMaskThatNoParentMayStandFor) {
   table t;
   t.cluster.answers["experiment.validate"] = [](const fake_gate::heard&) {

@@ -528,11 +528,7 @@ TEST(Guard, AsksForThePermissionWhereTheThingIs) {
      "fine",
      "CREATE_EXPERIMENT",
      "not found"},
-    {"experiment.create",
-     {{"config", "name: x\n"}},
-     "CREATE_EXPERIMENT",
-     "CREATE_EXPERIMENT",
-     "CREATE_EXPERIMENT"},
+    {"experiment.create", {{"config", "name: x\n"}}, "not found", "not found", "not found"},
     {"experiment.create", {{"config", "x"}, {"project", 2}}, "fine", "CREATE_EXPERIMENT", "not found"},
     {"experiment.create",
      {{"config", "x"}, {"project", 2}, {"parent", 2}},
@@ -599,6 +595,24 @@ TEST(Guard, AsksForThePermissionWhereTheThingIs) {
     EXPECT_EQ(h.ask(zoe, command, fields), to_zoe) << what;
     EXPECT_EQ(h.ask(admin, command, fields), "fine") << what;
   }
+}
+
+TEST(Guard, TakesWhatNamesNoWorkspaceForTheFirstOne) {
+  house h;
+  const std::pair<const char*, value> rows[] = {
+    {"experiment.create", {{"config", "name: x"}}},
+    {"task.create", {{"kind", "notebook"}}},
+    {"template.put", {{"name", "x"}, {"config", value::object()}}},
+    {"model.create", {{"name", "x"}}},
+  };
+  for (const auto& [command, fields] : rows) {
+    const auto wanted = demands_of(h.as(vic), *h.all, command, fields);
+    ASSERT_FALSE(wanted) << command;
+    EXPECT_EQ(wanted.error().what, "workspace '1' not found") << command;
+  }
+  h.give(4, vic, {1});
+  for (const auto& [command, fields] : rows)
+    EXPECT_TRUE(h.ask(vic, command, fields).starts_with("CREATE_")) << command; // seen, and not allowed
 }
 
 TEST(Guard, KeepsATemplateThatMayNotBeSeenFromUseAndFromBeingTaken) {

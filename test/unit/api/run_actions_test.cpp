@@ -156,7 +156,18 @@ TEST(RunActions, JudgeEachRunByItself) {
      {{"filter", by_name("=", "uncat-4")}, {"runIds", {15}}},
      "400 if filter is provided run id list must be empty",
      ""},
-    {"archive", {{"runIds", {"x"}}, {"projectId", 1}}, "400 runIds: has to be a list of ids", ""},
+    {"archive",
+     {{"runIds", {12, "x"}}, {"projectId", 1}},
+     "400 runIds[1]: has to be a number above 0 and below 2^63, and is 'x'",
+     ""},
+    {"kill",
+     {{"runIds", {9223372036854775808u}}},
+     "400 runIds[0]: has to be a number above 0 and below 2^63, and is '9223372036854775808'",
+     ""},
+    {"kill",
+     {{"runIds", {9223372036854775807}}},
+     "9223372036854775807 Run with id '9223372036854775807' not found",
+     ""},
   };
   for (const auto& c : cases) {
     runs_table t;

@@ -242,6 +242,47 @@ TEST(Series, OtherAxes) {
   EXPECT_EQ(part["series"][0]["x"], value({110}));
 }
 
+TEST(MetricsStreams, TellNothingOfArchivedReports) {
+  table t;
+  t.reader->experiment_rows[7].state = experiment_state::completed;
+  report(*t.reader, 12, "training", 160, {{"loss", 0.3}, {"old", 1}}, 1);
+  report(*t.reader, 12, "training", 170, {{"old", 1}}, 1);
+  const std::string of_one = "/api/v1/experiments/7/metrics-stream/";
+  const auto told = [&](const std::string& target) { return asked(t, target)["result"]; };
+  EXPECT_EQ(told(of_one + "batches?group=training&metricName=loss")["batches"], value({50}));
+  EXPECT_EQ(told(of_one + "batches?group=training&metricName=old")["batches"], value::array());
+  EXPECT_EQ(told("/api/v1/experiments/metrics-stream/metric-names?ids=7")["trainingMetrics"],
+            value({"loss"}));
+  EXPECT_EQ(told(of_one + "trials-snapshot?group=training&metricName=loss&batchesProcessed=150")["trials"],
+            value::array());
+  EXPECT_EQ(told(of_one + "trials-sample?group=training&metricName=loss")["trials"][0]["data"].size(), 1u);
+}
+
+TEST(MetricsStreams, ASampleTellsOfStepsThatAreTrainedAgain) {
+  table t;
+  report(*t.reader, 13, "training", 10, {{"loss", 3}}, 1);
+  report(*t.reader, 13, "training", 20, {{"loss", 2}}, 1);
+  t.reader->trial_rows[13].best = {.row = 1, .steps = 10, .metric = 0.5, .at = t0, .run = {1}};
+  auto let_in = t.api.admit(
+    {"GET",
+     "/api/v1/experiments/8/metrics-stream/trials-sample?group=training&metricName=loss&periodSeconds=1",
+     t.user("admin")});
+  response got;
+  t.api.run(std::move(std::get<admission>(let_in)), "", reply{[&](response x) { got = std::move(x); }});
+  ASSERT_TRUE(got.stream) << got.body;
+  const auto steps = [&](std::chrono::seconds at) {
+    std::string out;
+    for (const auto& one : (*parse_json(got.stream->next(t0 + at)->bytes))["result"]["trials"][0]["data"])
+      out += to_json(one["batches"]) + " ";
+    return out;
+  };
+  EXPECT_EQ(steps(60s), "10 20 ");
+  t.reader->trial_rows[13].runs.push_back({.run = {2}, .started = t0 + 60s, .from_steps = 10});
+  report(*t.reader, 13, "training", 15, {{"loss", 1}}, 2);
+  EXPECT_EQ(steps(62s), "15 ");
+  EXPECT_EQ(steps(64s), "");
+}
+
 TEST(Series, NamesOfSamplesForWhoAsksForTheirGroup) {
   table t;
   report(*t.reader, 12, "system", 0, {{"cpu_percent", 1}});

@@ -14,6 +14,41 @@
 namespace troupe::api {
 namespace {
 
+TEST(Shapes, WhatLosesItsPartsIsToldAsUnknown) {
+  table t;
+  auto& experiment = t.reader->experiment_rows[7];
+  const auto told = [&](const std::string& method, const std::string& target) {
+    const auto got = t.ask(method, target, t.user(), method == "POST" ? "{}" : "");
+    const auto body = parse_json(got.body);
+    return std::to_string(got.status) +
+           (body && body->is_object() ? " " + body->value("message", std::string()) : " ");
+  };
+  const std::pair<std::string, std::string> cases[] = {
+    {"/api/v1/experiments/7/trials", "404 experiment '7' not found"},
+    {"/api/v1/experiments/7/checkpoints", "404 experiment '7' not found"},
+    {"/troupe/v1/experiments/7/outcome", "404 experiment '7' not found"},
+    {"/troupe/v1/experiments/7/pareto", "404 experiment '7' not found"},
+    {"/experiments/7/preview_gc", "404 experiment '7' not found"},
+    {"/api/v1/trials/12", "404 trial '12' not found"},
+    {"/api/v1/trials/12/checkpoints", "404 trial '12' not found"},
+    {"/api/v1/checkpoints/c1", "404 checkpoint 'c1' not found"},
+  };
+  for (const auto& [target, said] : cases)
+    EXPECT_EQ(told("GET", target), "200 ") << target;
+  t.reader->metric_rows.erase(12); // the first step of the deletion of a trial
+  experiment.state = experiment_state::deleting;
+  for (const auto& [target, said] : cases)
+    EXPECT_EQ(told("GET", target), said) << target;
+  EXPECT_EQ(told("POST", "/api/v1/experiments-search"), "200 ");
+  experiment.state = experiment_state::completed; // only its trial is deleted
+  t.reader->trial_rows[12].deletion = deletion_step::ordered;
+  for (const auto& [target, said] : cases)
+    if (target.find("experiments/7/") != target.npos) {
+      EXPECT_EQ(told("GET", target), "200 ") << target;
+    }
+  EXPECT_EQ(told("GET", "/api/v1/trials/12"), "404 trial '12' not found");
+}
+
 value data_file(const char* name) {
   std::ifstream in(std::string(TROUPE_SOURCE_DIR "/test/data/api/") + name);
   return value::parse(in);

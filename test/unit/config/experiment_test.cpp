@@ -193,6 +193,56 @@ TEST(LoadExperiment, ShowsNoSecretInTheLineOfAFault) {
   }
 }
 
+TEST(LoadExperiment, SaysOfASecretItsTypeAlone) {
+  const struct {
+    const char *schema, *text, *fault;
+  } cases[] = {
+    {"experiment", "checkpoint_storage: {type: s3, bucket: b, secret_key: 99887766}\n",
+     "checkpoint_storage.secret_key: expected a string, got an integer | put it in quotes"},
+    {"experiment", "checkpoint_storage:\n  type: s3\n  bucket: b\n  access_key: 9988.7766\n",
+     "checkpoint_storage.access_key: expected a string, got a number | put it in quotes"},
+    {"checkpoint-storage", R"({"type": "azure", "container": "c", "connection_string": [99887766]})",
+     "connection_string: expected a string, got a list | "},
+    {"checkpoint-storage", "{type: s3, bucket: b, secret_key: !!int 99887766x}",
+     "secret_key: the value does not fit its tag | put it in quotes"},
+    {"checkpoint-storage", "type: s3\nbucket: b\nsecret_key: !99887766\n",
+     "secret_key: the value does not fit its tag | put it in quotes"},
+    {"checkpoint-storage", "{type: s3, bucket: b, secret_key: *99887766}",
+     "secret_key: an alias without its anchor before it | put it in quotes"},
+    {"checkpoint-storage", "{secret_key: [9e99887766]}", // the type of the storage is not known yet
+     "secret_key[0]: expected a finite number, got a number | put it in quotes"},
+    {"experiment", "environment: {registry_auth: {username: u, password: 99887766}}\n",
+     "environment.registry_auth.password: expected a string, got an integer | put it in quotes"},
+    {"experiment", "environment:\n  registry_auth: u-99887766\n",
+     "environment.registry_auth: expected a map, got a string | "},
+    {"experiment", "data: {secrets: {key: !!bool 99887766}}\n",
+     "data.secrets.key: the value does not fit its tag | put it in quotes"},
+    {"experiment", "environment: {environment_variables: AWS_SECRET_ACCESS_KEY=99887766}\n",
+     "environment.environment_variables: expected a list or a map, got a string, 'AWS_SECRET_ACCESS_KEY: "
+     "********' | "},
+    {"experiment", "environment: {environment_variables: {cpu: MY_TOKEN=99887766}}\n",
+     "environment.environment_variables.cpu: expected a list, got a string, 'MY_TOKEN: ********' | write it "
+     "as "
+     "a list: [MY_TOKEN: ********]"},
+    {"task-container-defaults", "registry_auth: {username: u, identitytoken: 99887766}\n",
+     "registry_auth.identitytoken: expected a string, got an integer | put it in quotes"},
+    {"cluster-file", "troupe: 1\nusers: [{name: a, password: 99887766}]\n",
+     "users[0].password: expected a string, got an integer | put it in quotes"},
+    {"cluster-file", "troupe: 1\ncluster: {webhooks: {signing_key: 99887766}}\n",
+     "cluster.webhooks.signing_key: expected a string, got an integer | put it in quotes"},
+    {"master-config", "security: {initial_user_password: 99887766}\n",
+     "security.initial_user_password: expected a string, got an integer | put it in quotes"},
+  };
+  for (const auto& c : cases) {
+    const auto got = check_as(c.schema, c.text, "a.yaml", level::sane);
+    ASSERT_FALSE(got.ok()) << c.text;
+    const auto& f = got.faults.front();
+    EXPECT_EQ(f.path + ": " + f.message + " | " + f.hint, c.fault) << c.text;
+    for (const auto& one : got.faults)
+      EXPECT_EQ(render(one, c.text).find("99887766"), std::string::npos) << render(one, c.text);
+  }
+}
+
 TEST(LoadExperiment, TakesWhatOnlyWeHave) {
   constexpr auto text = R"(entrypoint: x
 version: 0

@@ -370,9 +370,27 @@ TEST(Layers, RefuseABadOverrideAndABadTemplate) {
   for (const auto& f : got.faults)
     all += f.file + ": " + f.path + ": " + f.message + "\n";
   EXPECT_EQ(all, "a: : 'nonsense' is not KEY=VALUE\n"
-                 "a: : 'max_restarts.deep=3': there is an integer where 'deep' should be a key\n"
+                 "a: : 'max_restarts.deep': there is an integer where 'deep' should be a key\n"
                  "a: searcher.max_trials: expected an integer, got a string, 'many'\n"
                  "template: nmae: unknown key 'nmae'\n");
+}
+
+TEST(Layers, QuoteNoSecretOfAnOverride) {
+  surroundings around;
+  around.overrides = {"checkpoint_storage.secret_key=!!int HIDDEN", "max_restarts.password=HIDDEN",
+                      "checkpoint_storage.access_key=99887766"};
+  const auto got = load_experiment("entrypoint: x\nmax_restarts: 1\nsearcher: {name: single, metric: m}\n"
+                                   "checkpoint_storage: {type: s3, bucket: b}\n",
+                                   "a", level::complete, around);
+  std::string all;
+  for (const auto& f : got.faults)
+    all += f.path + ": " + f.message + " | " + f.hint + "\n";
+  EXPECT_EQ(
+    all,
+    ": 'checkpoint_storage.secret_key': the value cannot be read as YAML | write it as key.of.a.key=value\n"
+    ": 'max_restarts.password': there is an integer where 'password' should be a key | write it as "
+    "key.of.a.key=value\n"
+    "checkpoint_storage.access_key: expected a string, got an integer | put it in quotes\n");
 }
 
 TEST(Layers, RefuseSlotsInAnExperimentsOwnText) {

@@ -117,6 +117,13 @@ TEST(Value, ReadsMsgpackAsTheJsonLibraryDoes) {
 TEST(Value, RefusesDeepNestingAndTrailingBytes) {
   EXPECT_FALSE(parse_json(std::string(600, '[') + std::string(600, ']')));
   EXPECT_FALSE(parse_json("{} x"));
+  for (const char* text :
+       {R"({"password": hidden})", R"({"password": "hidden)", R"({"password": hidden99})"}) {
+    const auto got = parse_json(text);
+    ASSERT_FALSE(got);
+    EXPECT_EQ(got.error().what.find("hid"), std::string::npos) << got.error().what; // it may be a secret
+  }
+  EXPECT_EQ(parse_json("1e999").error().what, "number overflow");
   EXPECT_FALSE(parse_msgpack("\x93\x01\x02"));
   EXPECT_FALSE(parse_msgpack(std::string("\x01\x02", 2)));
   for (const int depth : {512, 513, 100'000}) { // of arrays in each other
