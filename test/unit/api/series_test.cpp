@@ -272,7 +272,8 @@ TEST(MetricsStreams, ASampleTellsOfStepsThatAreTrainedAgain) {
   ASSERT_TRUE(got.stream) << got.body;
   const auto steps = [&](std::chrono::seconds at) {
     std::string out;
-    for (const auto& one : (*parse_json(got.stream->next(t0 + at)->bytes))["result"]["trials"][0]["data"])
+    const auto said = *parse_json(got.stream->next(t0 + at)->bytes);
+    for (const auto& one : said["result"]["trials"][0]["data"])
       out += to_json(one["batches"]) + " ";
     return out;
   };
