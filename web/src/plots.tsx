@@ -245,7 +245,7 @@ export function History(props: { points: { trial: number; value: number; best: n
           const on = hovered.peek() === String(p.trial);
           c.fillStyle = on ? k.text : k.accent;
           c.globalAlpha = on ? 1 : 0.5;
-          if (!Number.isFinite(p.value)) return edgeMark(c, at(i, f), up(p.value, f), p.value, on ? 12 : 8);
+          if (!Number.isFinite(p.value)) return edgeMark(c, at(i, f), up(p.value, f), p.value, on ? 14 : 9);
           c.beginPath();
           c.arc(at(i, f), up(p.value, f), on ? 6 : 3, 0, 2 * Math.PI);
           c.fill();
@@ -428,7 +428,7 @@ export function Heatmap(props: { rows: readonly Row[]; x: Dimension; y: Dimensio
           const i = key % nx;
           const j = Math.floor(key / nx);
           const mean = one.sum / one.n;
-          c.fillStyle = heat(mean);
+          c.fillStyle = heat(Math.min(1, Math.max(0, mean)));
           if (!Number.isNaN(mean)) c.fillRect(f.left + i * gw + 1, f.top + (ny - 1 - j) * gh + 1, gw - 2, gh - 2);
           if (!Number.isFinite(mean)) {
             c.fillStyle = mean === -Infinity ? "#fff" : mean > 0 ? "#000" : k.text;
