@@ -379,6 +379,7 @@ function marks(u: uPlot, p: ChartProps, layers: Layer[], text: string): void {
     }
   }
   c.strokeStyle = c.fillStyle = text;
+  c.textAlign = "left";
   const places = (p.marks ?? []).map((m) => ({ x: u.valToPos(m.at, "x", true), label: m.label })).sort((a, b) => a.x - b.x);
   const rows = inRows(places.map((m) => ({ from: m.x, to: m.x + c.measureText(m.label).width + 12 * devicePixelRatio })));
   places.forEach(({ x, label }, i) => {

@@ -12,10 +12,11 @@ import { drawn as newest, newestFirst } from "./newest";
 import { params, pastAt, set } from "./router";
 import { looks, looksOf } from "./scales";
 import { axisOf, metricAxes, parts, rangeOf, seriesPath, seriesQuery } from "./queries";
+import { restartsOver, type Mark } from "./restarts";
 import { isTopic } from "./topics";
 import { appended, band, clipped, smoothed, type Fresh } from "./smooth";
 import { clean, flat, metricOf, nameOf, number, short, csv, worded } from "./text";
-import { Failed, save } from "./ui";
+import { Failed, save, useRead } from "./ui";
 import { hovered } from "./hover";
 
 export interface Curve {
@@ -189,11 +190,24 @@ export interface CurvesProps {
   metrics: readonly MetricInfo[];
   metric: string; // used where the address names none; "" means the first metric
   height?: number;
-  marks?: { x: string; at: number; label: string }[]; // restarts of runs
+  marks?: Mark[]; // restarts of the runs of the only trial
 }
 
 /** Whether a refusal may be due to a trial that does not exist. The list of trials, which is still loading, will tell which one. */
 const unsure = (props: CurvesProps, why: unknown): boolean => props.trials === null && props.only !== undefined && isUnknown(why);
+
+/** The marks of a chart over this axis. Where the axis is a metric, the steps of the restarts are looked up in it. */
+function useMarks(props: CurvesProps, metric: string, x: string): Mark[] | undefined {
+  const { group } = parts(metric);
+  const has = (name: string) => props.metrics.some((m) => m.group === group && m.name === name);
+  const over = x === "epoch" ? ["epoch", "epochs"].find(has) : x.startsWith("metric:") ? x.slice("metric:".length) : undefined;
+  const asked = over !== undefined && props.only && props.marks?.length ? over : undefined;
+  const { now } = useRead(`marks ${props.only?.join()} ${group} ${asked === undefined ? "" : `.${asked}`} ${props.marks?.length}`, async (signal) =>
+    asked === undefined ? null : await get<Series>(seriesPath, seriesQuery(`${group}.${asked}`, { trials: props.only! }, "step", null, 0), signal),
+  );
+  const line = now.value.state === "ready" ? now.value.value?.series[0] : undefined;
+  return useMemo(() => (asked === undefined ? props.marks?.filter((m) => m.x === x) : line ? restartsOver(x, props.marks!, curve(line)) : []), [props.marks, x, asked, line]);
+}
 
 const shownAtOnce = 12;
 
@@ -279,6 +293,7 @@ function SmallCurves(props: CurvesProps) {
   const smooth = p.number("smooth", 0, 0, 0.99);
   const { lines, fault, again } = useSeries(props.metric, props.only ? { trials: props.only } : { experiment: props.experiment! }, x, null, props.experiments);
   const drawn = useMemo(() => (lines.value ? dress(lines.value, { smooth, group: "", byId: new Map() }) : null), [lines.value, smooth]);
+  const marks = useMarks(props, props.metric, x);
   if (fault.value != null && !lines.value && !unsure(props, fault.value)) return <Failed whole why={fault.value} again={again} />;
   return (
     <Chart
@@ -290,7 +305,7 @@ function SmallCurves(props: CurvesProps) {
       logY={p.flag("logy")}
       yRange={null}
       height={220}
-      marks={props.marks?.filter((m) => m.x === x)}
+      marks={marks}
       numbers={lines}
       onCsv={() => save(`${props.metric}.csv`, "text/csv", curvesCsv(x, props.metric, lines.value ?? []))}
     />
@@ -322,6 +337,17 @@ function UnknownSmoothing(props: { shown: number }) {
   );
 }
 
+/** Says that the ends of the X axis in the address are none. */
+export function UnknownRange() {
+  const ends = ["from", "to"].map((key) => params.value.text(key));
+  if (ends.every((end) => end === "") || rangeOf(ends[0]!, ends[1]!)) return null;
+  return (
+    <p class="fault" role="alert">
+      There is no range from '<bdi>{clean(ends[0]!)}</bdi>' to '<bdi>{clean(ends[1]!)}</bdi>': both ends have to be numbers. Shown is all.
+    </p>
+  );
+}
+
 export function Curves(props: CurvesProps) {
   const p = params.value;
   const named = props.metrics.filter((m) => m.kind === "number").map((m) => `${m.group}.${m.name}`);
@@ -336,6 +362,7 @@ export function Curves(props: CurvesProps) {
   const to = p.text("to");
   const range = useMemo(() => rangeOf(from, to), [from, to]);
   const { lines, fault, again } = useSeries(wanted, props.only ? { trials: props.only } : { experiment: props.experiment! }, x, range, props.experiments);
+  const marks = useMarks(props, wanted, x);
   const arrived = lines.value !== null || fault.value !== null;
   useLayoutEffect(() => {
     waiting.value = !arrived;
@@ -419,6 +446,7 @@ export function Curves(props: CurvesProps) {
       </div>
       <UnknownAxis />
       <UnknownSmoothing shown={smooth} />
+      <UnknownRange />
       {group !== by && (
         <p class="fault" role="alert">
           There is no hyperparameter '<bdi>{clean(by)}</bdi>' to group by.
@@ -437,7 +465,7 @@ export function Curves(props: CurvesProps) {
           yRange={yRange}
           height={props.height ?? 420}
           onZoom={(a, b) => set({ from: a, to: b })}
-          marks={props.marks?.filter((m) => m.x === x)}
+          marks={marks}
           none={
             range ? (
               <>

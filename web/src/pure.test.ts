@@ -11,7 +11,7 @@ import { asked, axisOf, deviceTitle, firstOf, metricAxes, seriesQuery } from "./
 import { alive, othersOpen, steerable } from "./ended";
 import { keptIn, listOf, topOf } from "./spot";
 import { parts } from "./yaml";
-import { restarts } from "./restarts";
+import { restarts, restartsOver } from "./restarts";
 import { held, heldText, lanes } from "./timeline";
 import { heldBy, holderOf, slotState, slotWord } from "./slots";
 import { stepNames, steps } from "./steps";
@@ -490,6 +490,14 @@ describe("restarts", () => {
       { run: 3, agents: ["a"], fromSteps: 400, startTime: t(95), endTime: null },
     ]);
     expect(waited.filter((m) => m.x === "relative")).toEqual([{ x: "relative", at: 10, label: "runs 2–3" }]);
+  });
+  test("stand on the axis of a metric where it was at their steps", () => {
+    const marks = [{ x: "step", at: 40, label: "run 2" }, { x: "time", at: 7, label: "run 2" }, { x: "step", at: 5, label: "run 3" }];
+    expect(restartsOver("epoch", marks, { x: [10, 20, 50], y: [1, 2, 5] })).toEqual([
+      { x: "epoch", at: 2, label: "run 2" },
+      { x: "epoch", at: 1, label: "run 3" },
+    ]);
+    expect(restartsOver("epoch", marks, { x: [], y: [] })).toEqual([]);
   });
   test("at one place have one mark", () => {
     const t = (s: number) => new Date(1_700_000_000_000 + s * 1000).toISOString();

@@ -3,7 +3,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { Chart, type Drawn } from "./chart";
-import { UnknownAxis, useSeries } from "./curves";
+import { UnknownAxis, UnknownRange, useSeries } from "./curves";
 import { get } from "./api";
 import { axisOf, deviceTitle } from "./queries";
 import { looks } from "./scales";
@@ -47,6 +47,7 @@ export function Resources(props: { trial: number; experiment: number; runs: numb
   return (
     <>
       <UnknownAxis usual="time" />
+      <UnknownRange />
       <div data-testid="resources" class="grid2">
         {[...usual, ...devices].map(([name, title]) => (
           <One key={name} name={name} title={title} trial={props.trial} experiment={props.experiment} />

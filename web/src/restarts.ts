@@ -24,6 +24,16 @@ export function restarts(runs: readonly { run: number; agents: readonly string[]
   return Array.from(of.values(), (m) => ({ x: m.x, at: m.at, label: named(m.runs) }));
 }
 
+/** The restarts on an axis that is a metric, which grows with the steps: `curve` has its values over the steps. A run continued where the
+ *  last report at or before its step stood. */
+export function restartsOver(x: string, marks: readonly Mark[], curve: { x: readonly number[]; y: readonly number[] }): Mark[] {
+  return marks.flatMap((m) => {
+    if (m.x !== "step" || curve.x.length === 0) return [];
+    const at = curve.y[Math.max(0, curve.x.findLastIndex((step) => step <= m.at))]!;
+    return Number.isFinite(at) ? [{ ...m, x, at }] : [];
+  });
+}
+
 /** Some runs in words: "run 2", "runs 2–5, 7". */
 function named(runs: readonly number[]): string {
   const parts: [number, number][] = [];
