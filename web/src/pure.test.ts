@@ -471,6 +471,11 @@ describe("a configuration in colours", () => {
   });
 });
 
+test("a scale has room where infinities stand", () => {
+  const ends = (values: number[]) => [0, 1].map((p) => Number(fitting(values).back(p).toPrecision(4)));
+  expect([ends([1, 2]), ends([1, 2, Infinity]), ends([1, 2, -Infinity, NaN]), ends([1, 1000, Infinity])]).toEqual([[1, 2], [1, 2.08], [0.92, 2], [1, 1738]]);
+});
+
 describe("restarts", () => {
   test("are marked at the step that a run went on from, and in time", () => {
     const t = (s: number) => new Date(1_700_000_000_000 + s * 1000).toISOString();

@@ -70,7 +70,8 @@ export function logarithmicTicks(low: number, high: number): number[] {
   return out;
 }
 
-/** A scale for the values: linear, or logarithmic where `may` allows it and the values are positive and lie far apart. */
+/** A scale for the values: linear, or logarithmic where `may` allows it and the values are positive and lie far apart. The ends at which
+ *  infinities and NaN stand have room between them and the finite values. */
 export function fitting(values: readonly number[], may = true): Scale {
   const finite = values.filter(Number.isFinite);
   if (finite.length === 0) return linear(0, 1);
@@ -80,7 +81,11 @@ export function fitting(values: readonly number[], may = true): Scale {
     low = Math.min(low, v);
     high = Math.max(high, v);
   }
-  return may && low > 0 && high / low >= 100 ? logarithmic(low, high) : linear(low, high);
+  const [below, above] = [values.some((v) => v === -Infinity || Number.isNaN(v)), values.includes(Infinity)].map((some) => (some ? 0.08 : 0)) as [number, number];
+  const far = may && low > 0 && high / low >= 100;
+  const size = far ? high / low : high - low;
+  const wide = far ? [low / Math.pow(size, below), high * Math.pow(size, above)] : [low - size * below, high + size * above];
+  return (far ? logarithmic : linear)(...((wide.every(Number.isFinite) ? wide : [low, high]) as [number, number]));
 }
 
 /** Two ends in rising order, with as many digits as the range between them needs. They are rounded outwards, so that the whole range
