@@ -17,11 +17,6 @@ std::string shown(double x) {
   return v.dump();
 }
 
-/// The text of a string, without the value of a variable that looks like a secret: "AWS_SECRET_ACCESS_KEY=x".
-std::string quotable(const std::string& text) {
-  return text.find('=') == text.npos ? text : line_without_secrets(text, 0);
-}
-
 /// A scalar as the text has it, shortened where it is long.
 std::string shown(const node& x) {
   if (x.is(kind::list) || x.is(kind::map) || x.is(kind::null))
@@ -281,7 +276,10 @@ private:
       hint = "it belongs at " + elsewhere;
     if (hint.empty() && words.size() <= 16)
       hint = "known here: " + listed(words);
-    fault(e.at, "unknown key '" + e.key.substr(0, 200) + "'", hint);
+    const auto key = quotable(e.key); // a colon without a blank behind it is a part of the key
+    if (key != e.key)
+      hint = "write a blank behind the colon";
+    fault(e.at, "unknown key '" + key.substr(0, 200) + "'", hint);
   }
 
   void check_experiment(const node& x) {

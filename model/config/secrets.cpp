@@ -110,7 +110,11 @@ std::size_t indentation(std::string_view line) { return line.find_first_not_of("
 /// Whether a line may go on the next one: its last bracket or quote is open, or its value is to come.
 bool goes_on(std::string_view line) {
   const auto last = line.find_last_not_of(" \t\r");
-  return last != line.npos && std::string_view(",{[:|>\\").find(line[last]) != std::string_view::npos;
+  if (last == line.npos)
+    return false;
+  const auto is_open = [&](char quote) { return std::count(line.begin(), line.end(), quote) % 2 != 0; };
+  return std::string_view(",{[:|>\\").find(line[last]) != std::string_view::npos || is_open('"') ||
+         is_open('\'');
 }
 
 /// Whether the line that begins at `begin` lies below a secret key, or goes on with a line that has one.
@@ -136,13 +140,17 @@ bool is_below_secret(std::string_view text, std::size_t begin, std::size_t inden
 
 std::string line_without_secrets(std::string_view text, std::size_t begin) {
   const std::string_view line = text.substr(begin, text.find('\n', begin) - begin);
-  if (const auto end = end_of_secret_key(line); end != line.npos)
-    return std::string(line.substr(0, end)) + (end < line.size() ? std::string(": ") + secret_mask : "");
   const auto indent = indentation(line);
   // YAML may write a key behind `?` and its value behind `:` on lines of their own.
-  if (indent != line.npos && (line[indent] == ':' || is_below_secret(text, begin, indent)))
-    return secret_mask;
-  return std::string(line);
+  const bool below = indent != line.npos && (line[indent] == ':' || is_below_secret(text, begin, indent));
+  const auto end = end_of_secret_key(line);
+  if (end == line.npos || (below && line.substr(end).starts_with('\\'))) // escapes are in texts, too
+    return below ? secret_mask : std::string(line);
+  return std::string(line.substr(0, end)) + (end < line.size() ? std::string(": ") + secret_mask : "");
+}
+
+std::string quotable(const std::string& text) {
+  return text.find_first_of("=:") == text.npos ? text : line_without_secrets(text, 0);
 }
 
 void each_secret_of_storage(value& storage, const std::function<void(value&)>& found) {

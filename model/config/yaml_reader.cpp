@@ -3,6 +3,7 @@
 
 #include "model/config/document.hpp"
 #include "model/config/scalar.hpp"
+#include "model/config/secrets.hpp"
 
 #include <yaml.h>
 
@@ -219,7 +220,9 @@ private:
   /// Reads the value of a repeated key only for its own faults.
   void read_again(const std::string& key, place at, place first, int depth) {
     trail::guard step(trail_, key);
-    fault(at, "the key '" + key + "' is given twice; the first is at line " + std::to_string(first.line),
+    fault(at,
+          "the key '" + quotable(key) + "' is given twice; the first is at line " +
+            std::to_string(first.line),
           "remove one of the two");
     node dropped;
     if (advance())

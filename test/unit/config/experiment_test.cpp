@@ -230,6 +230,9 @@ TEST(LoadExperiment, SaysOfASecretItsTypeAlone) {
      "users[0].password: expected a string, got an integer | put it in quotes"},
     {"cluster-file", "troupe: 1\ncluster: {webhooks: {signing_key: 99887766}}\n",
      "cluster.webhooks.signing_key: expected a string, got an integer | put it in quotes"},
+    {"checkpoint-storage", "{type: s3, bucket: b, secret_key:99887766}",
+     ": unknown key 'secret_key: ********' | write a blank behind the colon"},
+    {"checkpoint-storage", "type: s3\nbucket: b\nsecret_key: \"abc\n  99887766 \\q\"\n", ""},
     {"master-config", "security: {initial_user_password: 99887766}\n",
      "security.initial_user_password: expected a string, got an integer | put it in quotes"},
   };
@@ -237,7 +240,8 @@ TEST(LoadExperiment, SaysOfASecretItsTypeAlone) {
     const auto got = check_as(c.schema, c.text, "a.yaml", level::sane);
     ASSERT_FALSE(got.ok()) << c.text;
     const auto& f = got.faults.front();
-    EXPECT_EQ(f.path + ": " + f.message + " | " + f.hint, c.fault) << c.text;
+    if (*c.fault)
+      EXPECT_EQ(f.path + ": " + f.message + " | " + f.hint, c.fault) << c.text;
     for (const auto& one : got.faults)
       EXPECT_EQ(render(one, c.text).find("99887766"), std::string::npos) << render(one, c.text);
   }
