@@ -92,14 +92,18 @@ public:
 
   result<piece> next(time_point now) override {
     piece out;
-    if (now < due_) { // a commit ended the pause early
-      out.pause = due_ - now;
-      return out;
-    }
+    bool seen = false; // the reader may have lost the right to see them
     bool runs = false; // read before the body is made, so that the last line contains the last changes
     for (const auto id : of_)
-      if (auto row = storage_->experiment(id); row && !terminal(row->state))
-        runs = true;
+      if (auto row = storage_->experiment(id)) {
+        seen = true;
+        runs = runs || !terminal(row->state);
+      }
+    if (now < due_) { // a commit ended the pause early, or the rights are looked at
+      out.pause = std::min(due_ - now, look_);
+      out.last = !seen;
+      return out;
+    }
     auto body = make_(now);
     if (!body)
       return body.error();
@@ -108,7 +112,7 @@ public:
     due_ = now + period_;
     out.last = !runs;
     if (runs && out.bytes.empty())
-      out.pause = period_;
+      out.pause = std::min(period_, look_);
     return out;
   }
 
@@ -118,6 +122,7 @@ private:
   duration period_;
   maker make_;
   time_point due_{};
+  static constexpr duration look_ = std::chrono::seconds(4);
 };
 
 result<duration> period_of(const call& c) {

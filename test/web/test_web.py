@@ -763,7 +763,7 @@ import pathlib
 mark = pathlib.Path(os.environ["MARK"])
 again = mark.exists()
 for step in range(41 if again else 1, 81):
-    troupe.log({"loss": 1.0 / step}, step=step)
+    troupe.log({"loss": 1.0 / step, "epoch": step // 10}, step=step)
     if step % 40 == 0:
         troupe.validate({"loss": 1.0 / step}, step=step)
         with troupe.checkpoint(step) as path:
@@ -783,6 +783,9 @@ def test_a_restart_is_marked_on_every_axis_that_knows_of_it(site, page):
     page.page.wait_for_selector('[data-testid=chart][data-metric="training.loss"][data-state=ready][data-marks="40"]')
     page.page.get_by_label("X axis").select_option("time")
     page.page.wait_for_selector('[data-testid=chart][data-metric="training.loss"][data-state=ready][data-marks]:not([data-marks=""]):not([data-marks="40"])')
+    for axis in ("epoch", "metric:epoch"):
+        page.page.get_by_label("X axis").select_option(axis)
+        page.page.wait_for_selector('[data-testid=chart][data-metric="training.loss"][data-state=ready][data-marks="4"]')
     assert page.page.locator("td[data-col=agents]").all_inner_texts()[0] != ""
     page.fine()
 

@@ -566,6 +566,42 @@ def test_a_metric_with_a_zero_byte_has_a_curve(site, page):
     page.fine()
 
 
+def test_a_range_that_there_is_not_is_said(site, page):
+    page.page.goto(site.url() + f"/ui/experiments/{site.search}/curves?from=abc")
+    page.page.wait_for_selector("main .fault:has-text(\"There is no range from 'abc' to ''\")")
+    page.go(f"/experiments/{site.search}/analysis")
+    page.page.wait_for_selector("[data-testid=parallel][data-trials='8'][data-state=ready]")
+    box = page.page.locator("form:has(button:text-is('Keep what lies between'))")
+    keep = box.get_by_role("button")
+    box.get_by_label("Axis").select_option("hp.x")
+    box.get_by_label("From").fill("abc")
+    keep.click()
+    page.page.get_by_text("'abc' is no number, and x has numbers alone").first.wait_for()
+    assert "brush=" not in page.page.evaluate("location.search")
+    xs = sorted(t["hparams"]["x"] for t in site.json("trial", "list", str(site.search)))
+    for start, end, passing in [("", xs[2], 3), ("\u2212\u221e", xs[3], 4), (xs[5], "", 3), ("", "", 8)]:
+        box.get_by_label("From").fill(str(start))
+        box.get_by_label("To").fill(str(end))
+        keep.click()
+        page.page.wait_for_selector(f"[data-testid=parallel][data-trials='{passing}']")
+    page.fine()
+
+
+def test_a_comparison_hears_of_a_deletion(site, page):
+    script = "import troupe\ntroupe.params(x=1)\ntroupe.validate({'loss': 1.0}, step=1)\n"
+    made = [site.submit(f"leaves-{i}", script, "hyperparameters: {x: 1}\nsearcher: {name: single, metric: loss}") for i in range(2)]
+    for one in made:
+        site.wait_ended(one)
+    trials = [site.json("trial", "list", str(one))[0]["id"] for one in made]
+    page.go(f"/compare?trials={trials[0]},{trials[1]}")
+    heads = page.page.locator("[data-testid=differences] thead th")
+    wait_for(lambda: heads.count() == 3, 10, what=heads.count)
+    site.cli("experiment", "delete", str(made[1]), "--yes")
+    wait_for(lambda: heads.count() == 2, 15, what=heads.count)
+    page.page.wait_for_selector(f"main p.hint:has-text('trial {trials[1]} is not there')")
+    page.fine_but(404)
+
+
 INFINITE = """
 import troupe
 p = troupe.params(x=1, y=1)

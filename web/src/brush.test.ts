@@ -17,6 +17,8 @@ describe("brushes", () => {
     expect(readBrushes("lr:0.4..0.2")).toEqual([{ key: "lr", from: 0.2, to: 0.4 }]);
     expect(readBrushes("act:relu..9")).toEqual([{ key: "act", from: "9", to: "relu" }]); // words as on the axis, where numbers are first
     expect(readBrushes("opt:sgd..adam")).toEqual([{ key: "opt", from: "adam", to: "sgd" }]);
+    expect(readBrushes("lr:..0.2;best:3..")).toEqual([{ key: "lr", from: -Infinity, to: 0.2 }, { key: "best", from: 3, to: Infinity }]);
+    expect(writeBrushes(readBrushes("lr:..0.2"))).toBe("lr:-Infinity..0.2");
     expect(readBrushes(":1..2")).toEqual([{ key: "", from: 1, to: 2 }]); // an empty name is allowed
   });
   test("are read again whatever stands in names and values", () => {

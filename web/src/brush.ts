@@ -103,9 +103,10 @@ export interface Brush {
   to: number | string;
 }
 
-/** The brush between two ends as they are typed. */
+/** The brush between two ends as they are typed. Beside a number, an end that is left out is open. */
 export function between(key: string, a: string, b: string): Brush {
-  const [x, y] = [asNumber(a), asNumber(b)];
+  const open = (text: string, other: string, end: number) => (text === "" && asNumber(other) !== null ? end : asNumber(text));
+  const [x, y] = [open(a, b, -Infinity), open(b, a, Infinity)];
   if (x !== null && y !== null && !Number.isNaN(x + y)) return { key, from: Math.min(x, y), to: Math.max(x, y) };
   return inOrder(a, b) <= 0 ? { key, from: a, to: b } : { key, from: b, to: a };
 }

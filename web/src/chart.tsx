@@ -365,7 +365,7 @@ function u_active(frame: HTMLElement): boolean {
 /** Marks restarts of runs, and values that have no place on the axis (infinities and NaN) at the edges. */
 function marks(u: uPlot, p: ChartProps, layers: Layer[], text: string): void {
   const c = u.ctx;
-  const { top, height } = u.bbox;
+  const { left, top, width, height } = u.bbox;
   c.lineWidth = devicePixelRatio;
   const size = 5 * devicePixelRatio;
   for (const l of layers) {
@@ -375,7 +375,8 @@ function marks(u: uPlot, p: ChartProps, layers: Layer[], text: string): void {
       const v = raw[i]!;
       if (v - v === 0) continue; // v - v is 0 for finite numbers only
       c.strokeStyle = c.fillStyle = l.line.colour;
-      edgeMark(c, u.valToPos(l.line.x[i]!, "x", true), v > 0 ? top : top + height, v, size);
+      const x = u.valToPos(l.line.x[i]!, "x", true);
+      if (x >= left && x <= left + width) edgeMark(c, Math.min(left + width - size / 2, Math.max(left + size / 2, x)), v > 0 ? top : top + height, v, size);
     }
   }
   c.strokeStyle = c.fillStyle = text;

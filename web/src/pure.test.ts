@@ -161,6 +161,15 @@ describe("smoothing", () => {
     expect(b.low).toEqual([0, 1, 2]);
     expect(b.high).toEqual([2, 3, 2]);
   });
+  test("a mean with an infinite value is infinite, and one of nothing but NaN is none", () => {
+    const b = band([
+      { x: [0, 1, 2, 3], y: [0, Infinity, NaN, 3] },
+      { x: [0, 1, 2], y: [2, 4, NaN] },
+      { x: [0, 2], y: [1, 1] },
+    ]);
+    expect(b).toEqual({ x: [0, 1, 2, 3], mean: [1, Infinity, 1, 3], low: [0, 1, 1, 3], high: [2, 4, 1, 3] });
+    expect(band([{ x: [0, 1], y: [NaN, -Infinity] }])).toEqual({ x: [0, 1], mean: [NaN, -Infinity], low: [NaN, NaN], high: [NaN, NaN] });
+  });
 });
 
 describe("scales", () => {

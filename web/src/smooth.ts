@@ -35,7 +35,7 @@ export interface Line {
 }
 
 /** The mean, lowest and highest value of several curves at each x that one of them has. Between its points a curve counts with the
- *  interpolated value. */
+ *  interpolated value. NaN counts only where nothing else is; an infinity makes the mean infinite, and no band. */
 export function band(lines: readonly Line[], most = 400): { x: number[]; mean: number[]; low: number[]; high: number[] } {
   const all = Array.from(new Set(lines.flatMap((l) => l.x))).sort((a, b) => a - b);
   const step = Math.max(1, Math.ceil(all.length / most));
@@ -58,16 +58,18 @@ export function band(lines: readonly Line[], most = 400): { x: number[]; mean: n
       const x1 = line.x[i + 1];
       const y0 = line.y[i]!;
       if (x1 === undefined && v > x0) return;
-      const y = x1 === undefined || v === x0 ? y0 : y0 + ((line.y[i + 1]! - y0) * (v - x0)) / (x1 - x0);
-      if (!Number.isFinite(y)) return;
+      const between = x1 !== undefined && v !== x0;
+      const y = between ? y0 + ((line.y[i + 1]! - y0) * (v - x0)) / (x1 - x0) : y0;
+      if (Number.isNaN(y) || (between && !Number.isFinite(y))) return;
       sum += y;
       ++n;
+      if (!Number.isFinite(y)) return;
       least = Math.min(least, y);
       most_ = Math.max(most_, y);
     });
     mean.push(n ? sum / n : NaN);
-    low.push(n ? least : NaN);
-    high.push(n ? most_ : NaN);
+    low.push(least <= most_ ? least : NaN);
+    high.push(least <= most_ ? most_ : NaN);
   }
   return { x, mean, low, high };
 }

@@ -258,6 +258,24 @@ TEST(MetricsStreams, TellNothingOfArchivedReports) {
   EXPECT_EQ(told(of_one + "trials-sample?group=training&metricName=loss")["trials"][0]["data"].size(), 1u);
 }
 
+TEST(MetricsStreams, EndWithinSecondsForWhoMayNotSeeTheExperimentAnyMore) {
+  table t;
+  report(*t.reader, 13, "training", 10, {{"loss", 3}}, 1);
+  auto let_in =
+    t.api.admit({"GET",
+                 "/api/v1/experiments/8/metrics-stream/batches?group=training&metricName=loss&periodSeconds="
+                 "600",
+                 t.user("admin")});
+  response got;
+  t.api.run(std::move(std::get<admission>(let_in)), "", reply{[&](response x) { got = std::move(x); }});
+  ASSERT_TRUE(got.stream) << got.body;
+  EXPECT_FALSE(got.stream->next(t0 + 60s)->last);
+  const auto pause = got.stream->next(t0 + 61s)->pause;
+  EXPECT_LE(pause, 5s);
+  t.reader->experiment_rows.erase(8);
+  EXPECT_TRUE(got.stream->next(t0 + 61s + pause)->last);
+}
+
 TEST(MetricsStreams, ASampleTellsOfStepsThatAreTrainedAgain) {
   table t;
   report(*t.reader, 13, "training", 10, {{"loss", 3}}, 1);

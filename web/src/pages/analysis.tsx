@@ -2,6 +2,7 @@ import { useMemo, useRef } from "preact/hooks";
 import { get, type Experiment } from "../api";
 import { useChanges } from "../changes";
 import { brushes as kept } from "../command";
+import { asNumber } from "../filter";
 import { Files, saveBars } from "../figure";
 import { goals, isEven, several } from "../goals";
 import { Grid } from "../grid";
@@ -14,7 +15,7 @@ import { Front, Heatmap, History as BestSoFar, Parallel, Scatter, Timeline } fro
 import { bestSoFar } from "../spark";
 import { held } from "../timeline";
 import { askable, namedMetrics, trialColumns, useHparams, useMetrics, useTrials, type Row } from "../trials";
-import { Empty, Failed, Link, useRead } from "../ui";
+import { Empty, Failed, Link, say, useRead } from "../ui";
 import { smallerIsBetter } from "./experiment";
 import { ended } from "../ended";
 import type { History, Importance, ParetoFront } from "../api_types";
@@ -137,7 +138,7 @@ export function Analysis(props: { of: Experiment }) {
           brushes={brushes}
           onBrush={(key, b) => onBrush([key], [b])}
         />
-        <BrushFields keys={keys} title={title} onBrush={(key, b) => onBrush([key], [b])} />
+        <BrushFields keys={keys} title={title} numbers={(key) => !dimension(all, key).choices} onBrush={(key, b) => onBrush([key], [b])} />
       </section>
       <section>
         <h2>Scatter</h2>
@@ -186,7 +187,7 @@ function OnSlots(props: { of: Experiment; rows: readonly Row[] }) {
 }
 
 /** Fields that set the same ranges as a drag over the chart. */
-function BrushFields(props: { keys: string[]; title: (key: string) => string; onBrush: (key: string, b: Brush | null) => void }) {
+function BrushFields(props: { keys: string[]; title: (key: string) => string; numbers: (key: string) => boolean; onBrush: (key: string, b: Brush | null) => void }) {
   const axis = useRef<HTMLSelectElement>(null);
   const from = useRef<HTMLInputElement>(null);
   const to = useRef<HTMLInputElement>(null);
@@ -196,8 +197,13 @@ function BrushFields(props: { keys: string[]; title: (key: string) => string; on
       onSubmit={(e) => {
         e.preventDefault();
         const key = axis.current!.value;
-        const [a, b] = [from.current!.value.trim(), to.current!.value.trim()];
-        props.onBrush(key, a !== "" && b !== "" ? between(addressed(key), a, b) : null);
+        const ends = [from.current!.value, to.current!.value].map((text) => text.trim().replace(/^[-−]?∞$/, (x) => (x === "∞" ? "Infinity" : "-Infinity")));
+        const [a, b] = ends as [string, string];
+        const numbers = props.numbers(key);
+        const wrong = ends.find((text) => numbers && text !== "" && Number.isNaN(asNumber(text) ?? NaN));
+        if (wrong !== undefined) return say(`'${clean(wrong)}' is no number, and ${props.title(key)} has numbers alone`);
+        if (!numbers && (a === "") !== (b === "")) return say("a range of words needs both ends");
+        props.onBrush(key, a !== "" || b !== "" ? between(addressed(key), a, b) : null);
       }}
     >
       <label>

@@ -5,6 +5,7 @@ import { useChanges } from "../changes";
 import { Curves } from "../curves";
 import { goals, mainMetric, several } from "../goals";
 import { hovered } from "../hover";
+import { listen } from "../live";
 import { goalsFirst } from "../newest";
 import { useNoMoment } from "../past";
 import { params, set } from "../router";
@@ -100,6 +101,16 @@ export default function Compare() {
     3000,
     again,
   );
+  // What is deleted leaves the comparison, also where all has ended.
+  const of = v.state === "ready" ? v.value.experiments : [];
+  useEffect(() => {
+    if (of.length === 0) return;
+    const counts = new Map(of.map((e) => [e.id, e.numTrials]));
+    return listen(["experiments"], (e) => {
+      const left = e.name === "gone" ? counts.has(e.data.experiment) : e.name === "experiment" && e.data.numTrials < (counts.get(e.data.id) ?? 0);
+      if (left) again();
+    });
+  }, [of]);
   usePage("Compare", v.state === "error" ? "error" : v.state === "loading" ? "loading" : v.value.trials.length === 0 ? "empty" : "ready");
   return (
     <>

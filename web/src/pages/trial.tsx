@@ -92,6 +92,7 @@ function One(props: PageProps) {
         // A trial of the experiment was deleted, maybe this one.
         if (e.data.numTrials < trials.current) get<GetTrialResponse>(`/api/v1/trials/${id}`).catch((why: unknown) => void (isUnknown(why) && (gone.value = true)));
         trials.current = e.data.numTrials;
+        if (e.data.name !== view.peek()?.experiment.name) due ??= setTimeout(() => ((due = undefined), again()), 500);
       }
       if (!isStale(e, `experiment/${v.trial.experimentId}`) && (e.name !== "trial" || e.data.id !== id)) return;
       due ??= setTimeout(() => ((due = undefined), again()), 500);
