@@ -375,13 +375,17 @@ result<value> labels(const call& c) {
 
 std::uint64_t version_named(const call& c) { return parse_id<model_id>(c.named("modelVersionNum")).value; }
 
+error no_version(const call& c) {
+  return {errc::not_found,
+          "version '" + std::string(c.named("modelVersionNum").substr(0, 100)) + "' not found"};
+}
+
 result<const model_version_changed*> find_version(const registered& all, model_id model, const call& c) {
   const auto number = version_named(c);
   for (const auto& one : all.versions)
     if (one.model == model && one.version == number)
       return &one;
-  return error{errc::not_found,
-               "version '" + std::string(c.named("modelVersionNum").substr(0, 100)) + "' not found"};
+  return no_version(c);
 }
 
 result<value> list_versions(const call& c) {
@@ -489,6 +493,8 @@ void patch_version(const call_ptr& c, const reply& back) {
     commands::version_change with;
     with.model = model.id;
     with.version = version_named(*c);
+    if (with.version == 0)
+      return back(failure(no_version(*c)));
     read_wish(f, with);
     if (f.bad())
       return back(failure(*f.bad()));
