@@ -1,7 +1,7 @@
 #include "model/config/layers.hpp"
 
-#include "model/config/master_config.hpp"
 #include "model/config/merge.hpp"
+#include "model/config/secrets.hpp"
 
 #include <algorithm>
 
@@ -36,8 +36,8 @@ std::string apply_override(node& root, std::string_view assignment) {
   auto read = read_document(assignment.substr(equals + 1), "");
   if (!read.faults.empty())
     return name + ": " +
-           (is_secret(path.substr(path.rfind('.') + 1)) ? "the value cannot be read as YAML"
-                                                        : read.faults.front().message);
+           (looks_secret(path.substr(path.rfind('.') + 1)) ? "the value cannot be read as YAML"
+                                                           : read.faults.front().message);
   forget_places(read.root);
   node* at = &root;
   while (true) {

@@ -8,6 +8,24 @@
 #include <vector>
 
 namespace troupe::config {
+
+bool looks_secret(std::string_view word) {
+  constexpr std::size_t shortest = 4; // a text may have a million other words
+  if (word.size() < shortest)
+    return false;
+  if (is_secret(word))
+    return true;
+  std::string plain;
+  for (const char c : word)
+    if (c != '_' && c != '-')
+      plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const char* part : {"secret", "password", "passwd", "token", "credential", "accesskey", "apikey",
+                           "privatekey", "connectionstring", "registryauth"})
+    if (plain.find(part) != plain.npos)
+      return true;
+  return false;
+}
+
 namespace {
 
 constexpr const char* of_storage[] = {"access_key", "secret_key", "connection_string", "credential",
@@ -46,12 +64,26 @@ void each_leaf(value& x, const std::function<void(value&)>& found) {
 void each_secret(value& config, const std::function<void(value&)>& found) {
   if (auto* storage = inside(config, {"checkpoint_storage"}))
     each_secret_of_storage(*storage, found);
-  if (auto* registry = inside(config, {"environment", "registry_auth"}); registry && registry->is_object())
+  if (auto* registry = inside(config, {"environment", "registry_auth"})) {
     for (const char* key : of_registry)
-      if (auto at = registry->find(key); at != registry->end() && is_given(*at))
+      if (auto at = registry->is_object() ? registry->find(key) : registry->end();
+          at != registry->end() && is_given(*at))
         found(*at);
+    if (!registry->is_object()) // a template may have what is most likely the login
+      each_leaf(*registry, found);
+  }
   if (auto* data = inside(config, {"data", "secrets"}))
     each_leaf(*data, found);
+}
+
+/// Hides what a key has swallowed, as the colon behind it lacks a blank: {"secret_key:x": null}.
+void mask_keys(value* section) {
+  if (!section || !section->is_object())
+    return;
+  value shown = value::object();
+  for (auto& [key, what] : section->items())
+    shown[quotable(key)] = std::move(what);
+  *section = std::move(shown);
 }
 
 /// Quotes the mask where the secret had no quotes: without them YAML reads it as an alias.
@@ -69,24 +101,6 @@ void mask_all(std::string& in, const std::string& what) {
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-'; }
 
-/// Whether the word names a secret, or looks as if it was to: `secretKey`, `AWS_SECRET_ACCESS_KEY`.
-bool looks_secret(std::string_view word) {
-  constexpr std::size_t shortest = 4; // a text may have a million other words
-  if (word.size() < shortest)
-    return false;
-  if (is_secret(word))
-    return true;
-  std::string plain;
-  for (const char c : word)
-    if (c != '_' && c != '-')
-      plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  for (const char* part : {"secret", "password", "passwd", "token", "credential", "accesskey", "apikey",
-                           "privatekey", "connectionstring", "registryauth"})
-    if (plain.find(part) != plain.npos)
-      return true;
-  return false;
-}
-
 /// The end of the first word on the line that names a secret, where a value may follow; npos: none does. A
 /// key with escapes may be any word.
 std::size_t end_of_secret_key(std::string_view line) {
@@ -98,7 +112,8 @@ std::size_t end_of_secret_key(std::string_view line) {
       return at;
     if (looks_secret(line.substr(at, end - at)))
       if (const auto next = line.find_first_not_of("\"' \t\r", end);
-          next == line.npos || line[next] == ':' || line[next] == '=')
+          next == line.npos || line[next] == ':' || line[next] == '=' ||
+          (is_secret(line.substr(at, end - at)) && line[end] == ' ')) // its colon was forgotten
         return end;
     at = std::max(end, at + 1);
   }
@@ -179,6 +194,8 @@ std::string address_without_login(const std::string& address) {
 
 value without_secrets(value config) {
   each_secret(config, [](value& x) { x = secret_mask; });
+  mask_keys(inside(config, {"checkpoint_storage"}));
+  mask_keys(inside(config, {"environment", "registry_auth"}));
   return config;
 }
 

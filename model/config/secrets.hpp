@@ -26,6 +26,8 @@ std::string text_without_secrets(std::string_view text);
 /// The line of a text that begins at `begin`, for people: the value of a secret key (is_secret), or of a key
 /// in `secrets`, is blanked, also where it stands below its key. The text need not be readable.
 std::string line_without_secrets(std::string_view text, std::size_t begin);
+/// Whether the word names a secret, or looks as if it was to: `secretKey`, `AWS_SECRET_ACCESS_KEY`.
+bool looks_secret(std::string_view word);
 /// A user's text as an error may quote it: of "AWS_SECRET_ACCESS_KEY=x" and "secret_key:x" not the value.
 std::string quotable(const std::string& text);
 /// Takes the value of `from` in each place of `config` where the mask stands, because a shown configuration

@@ -276,13 +276,15 @@ void add_curves(schemas& all) {
                               {"metric", text()},
                               {"trials", whole()},
                               {"hparams", list_of(fields({{"name", text()}, {"importance", number()}}))}});
-  all["ParetoFront"] = fields({{"metrics", list_of(fields({{"name", text()}, {"smallerIsBetter", flag()}}))},
-                               {"trials", whole(), "that have all of the metrics"},
-                               {"front", list_of(fields({{"trialId", whole()},
-                                                         {"hparams", any_object()},
-                                                         {"metrics", map_of(number())},
-                                                         {"totalBatches", whole()},
-                                                         {"latestCheckpoint", text()}}))}});
+  all["ParetoFront"] =
+    fields({{"metrics", list_of(fields({{"name", text()}, {"smallerIsBetter", flag()}}))},
+            {"trials", whole(), "that have all of the metrics"},
+            {"leftOut", whole(), "with a validation that lacks one, or has a value that is not finite"},
+            {"front", list_of(fields({{"trialId", whole()},
+                                      {"hparams", any_object()},
+                                      {"metrics", map_of(number())},
+                                      {"totalBatches", whole()},
+                                      {"latestCheckpoint", text()}}))}});
   all["RungTrial"] = fields({{"trial", whole()},
                              {"metric", metric()},
                              {"fate", one_of({"runs", "waits", "went on", "stopped", "finished", "ended"})}});

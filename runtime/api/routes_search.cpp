@@ -174,6 +174,7 @@ result<value> pareto(const call& c) {
     return trials.error();
   std::vector<std::vector<double>> points;
   std::vector<const trial_row*> of;
+  std::size_t left_out = 0;
   for (const auto& t : *trials) {
     auto point = point_of(c, t, wanted);
     if (!point)
@@ -181,6 +182,8 @@ result<value> pareto(const call& c) {
     if (*point) {
       points.push_back(std::move(**point));
       of.push_back(&t);
+    } else if (t.latest.row != 0) {
+      ++left_out;
     }
   }
   value front = value::array();
@@ -197,7 +200,8 @@ result<value> pareto(const call& c) {
   value names = value::array();
   for (const auto& o : wanted)
     names.push_back({{"name", o.metric}, {"smallerIsBetter", o.smaller_is_better}});
-  return value{{"metrics", std::move(names)}, {"trials", of.size()}, {"front", std::move(front)}};
+  return value{
+    {"metrics", std::move(names)}, {"trials", of.size()}, {"leftOut", left_out}, {"front", std::move(front)}};
 }
 
 } // namespace

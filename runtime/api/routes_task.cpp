@@ -53,10 +53,13 @@ result<call_ptr> speaking(const call_ptr& c, const value& body, bool late = fals
   auto text = f.text("taskId");
   if (text.empty())
     text = f.text("allocationId");
+  if (text.empty() && !f.bad())
+    f.fault("taskId", "has to name a task");
+  if (f.bad())
+    return *f.bad();
   const auto task = named_task(text);
-  if (!text.empty())
-    if (auto known = check_task(*c, task, text); !known)
-      return known.error();
+  if (auto known = check_task(*c, task, text); !known)
+    return known.error();
   return spoken_for(c, task, late);
 }
 

@@ -45,6 +45,7 @@ export interface ChartProps {
   onZoom?: (from: number, to: number) => void;
   onCsv?: () => void;
   marks?: { at: number; label: string }[] | undefined;
+  whole?: boolean; // whether the axis is as long as the curves and the marks, and not a part of it
   note?: string;
   none?: ComponentChildren; // shown in place of the chart where there is no curve
   numbers: Signal<Curve[] | null>;
@@ -95,7 +96,8 @@ export function Chart(props: ChartProps) {
       return;
     }
     const layers = layersOf(p.lines);
-    const data = edges(layers, p);
+    const all = corners(layers, logarithmicX(p), p.logY);
+    const data = edges(all, p);
     const shape = [p.logX, p.logY, p.xTitle, shownTheme.peek(), p.yRange?.join()].join("|");
     const old = plot.current;
     if (old && old.shape === shape) {
@@ -108,7 +110,7 @@ export function Chart(props: ChartProps) {
       plot.current = mine;
     }
     const points = p.lines.reduce((n, l) => n + l.x.length, 0);
-    const last = data[0].length > 0 ? data[0][data[0].length - 1]! : NaN;
+    const last = all.x?.[1] ?? NaN;
     // uPlot draws after this has run, and the pixels exist only then.
     queueMicrotask(() => {
       stand();
@@ -212,11 +214,12 @@ export function Chart(props: ChartProps) {
 
 const logarithmicX = (p: ChartProps): boolean => p.logX && p.xTitle !== "time";
 
-/** The data for uPlot: only the corners of all curves, from which it finds its scales. */
-function edges(layers: Layer[], p: ChartProps): uPlot.AlignedData {
-  const all = corners(layers, logarithmicX(p), p.logY);
+/** The data for uPlot: only the corners of all curves, from which it finds its scales. A run may have begun before its first report. */
+function edges(all: ReturnType<typeof corners>, p: ChartProps): uPlot.AlignedData {
   if (!all.x) return [[], [], []];
-  const x = all.x[0] < all.x[1] ? all.x : [all.x[0]];
+  const marked = p.whole ? (p.marks ?? []).map((m) => m.at).filter((at) => at > (logarithmicX(p) ? 0 : -Infinity)) : [];
+  const [low, high] = [Math.min(all.x[0], ...marked), Math.max(all.x[1], ...marked)];
+  const x = low < high ? [low, high] : [low];
   return [x, x.map(() => all.y?.[0] ?? null), x.map(() => all.y?.[1] ?? null)];
 }
 

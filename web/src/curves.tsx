@@ -306,6 +306,7 @@ function SmallCurves(props: CurvesProps) {
       yRange={null}
       height={220}
       marks={marks}
+      whole
       numbers={lines}
       onCsv={() => save(`${props.metric}.csv`, "text/csv", curvesCsv(x, props.metric, lines.value ?? []))}
     />
@@ -466,6 +467,7 @@ export function Curves(props: CurvesProps) {
           height={props.height ?? 420}
           onZoom={(a, b) => set({ from: a, to: b })}
           marks={marks}
+          whole={range === null}
           none={
             range ? (
               <>

@@ -225,7 +225,7 @@ export function Scatter(props: { rows: readonly Row[]; x: Dimension; y: Dimensio
 export function History(props: { points: { trial: number; value: number; best: number }[]; metric: string }) {
   const all = props.points.flatMap((p) => [p.value, p.best]);
   const y = fitting(all);
-  const dims = [axisOf("trials ended", linear(0, Math.max(1, props.points.length - 1))), axisOf(props.metric, y)] as const;
+  const dims = [axisOf("trials ended", linear(1, props.points.length)), axisOf(props.metric, y)] as const;
   const framed = lastOf((w, h) => frame(w, h, ...dims, false, 0, measure));
   const at = (i: number, f: Frame) => f.left + (props.points.length > 1 ? i / (props.points.length - 1) : 0.5) * f.width;
   const up = (v: number, f: Frame) => f.top + (Number.isFinite(v) ? 1 - y.at(v) : v > 0 ? 0 : 1) * f.height;

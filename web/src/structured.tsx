@@ -82,8 +82,8 @@ function Matrix(props: { rows: number[][]; labels: string[] | null; name: string
         cell(i, -1, name(i));
         row.forEach((x, j) => {
           c.fillStyle = heat(shade(x));
-          c.fillRect((j + 1) * cw, (i + 1) * ch, cw - 1, ch - 1);
-          c.fillStyle = shade(x) > 0.6 ? "#000000" : "#ffffff";
+          if (!Number.isNaN(x)) c.fillRect((j + 1) * cw, (i + 1) * ch, cw - 1, ch - 1);
+          c.fillStyle = Number.isNaN(x) ? k.text : shade(x) > 0.6 ? "#000000" : "#ffffff";
           cell(i, j, short(x, 3));
         });
       });
@@ -111,9 +111,9 @@ function Matrix(props: { rows: number[][]; labels: string[] | null; name: string
                 {row.slice(0, mostCells).map((x, j) => (
                   <td
                     key={j}
-                    class={shade(x) > 0.6 ? "light" : "deep"}
+                    class={Number.isNaN(x) ? "" : shade(x) > 0.6 ? "light" : "deep"}
                     ref={(el) => {
-                      if (el) el.style.backgroundColor = heat(shade(x));
+                      if (el) el.style.backgroundColor = Number.isNaN(x) ? "" : heat(shade(x));
                     }}
                   >
                     {short(x, 3)}

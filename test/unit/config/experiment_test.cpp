@@ -176,6 +176,7 @@ TEST(LoadExperiment, ShowsNoSecretInTheLineOfAFault) {
     {R"({"entrypoint": "x", "checkpoint_storage": {"secret\u005fkey": ["HIDDEN"]}})", nullptr},
     {"entrypoint: x\ncheckpoint_storage:\n  ? secret_key\n  : [HIDDEN]\n", nullptr},
     {"entrypoint: x\nenvironment: {environment_variables: [\"AWS_SECRET_ACCESS_KEY=HIDDEN\", 5]}\n", nullptr},
+    {"entrypoint: x\ncheckpoint_storage:\n  type: s3\n  secret_key HIDDEN\n", nullptr},
     {"entrypoint: x\nauthor: shown\n", "author: shown"},
   };
   for (const auto& [text, shown] : cases) {

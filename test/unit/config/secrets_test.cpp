@@ -19,6 +19,11 @@ TEST(Secrets, AreMaskedWhereverAConfigurationHasThem) {
                      "data": {"url": "u", "secrets": {"a": "********", "b": {"c": "********"}, "d": ["********"]}}})"));
   EXPECT_EQ(without_secrets(json(R"({"checkpoint_storage": {"secret_key": null}})")),
             json(R"({"checkpoint_storage": {"secret_key": null}})"));
+  // A template may have what its writer forgot a blank or a key for.
+  EXPECT_EQ(without_secrets(json(R"({"environment": {"registry_auth": ["u:s", 7]},
+                                     "checkpoint_storage": {"secret_key:s": null, "a:b": 1}})")),
+            json(R"({"environment": {"registry_auth": ["********", "********"]},
+                     "checkpoint_storage": {"secret_key: ********": null, "a:b": 1}})"));
   EXPECT_EQ(without_secrets(json("null")), value());
   EXPECT_EQ(without_secrets(json(R"({"data": 3, "environment": [], "checkpoint_storage": "x"})")),
             json(R"({"data": 3, "environment": [], "checkpoint_storage": "x"})"));

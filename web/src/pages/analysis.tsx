@@ -287,6 +287,7 @@ function Pareto(props: { of: Experiment; passing: ReadonlySet<number> }) {
         <Front points={points} x={a.name} y={b.name} />
         <p class="hint">
           {points.length} of {f.trials} trials are beaten by none in {f.metrics.map((m) => nameOf(m.name)).join(" and ")} at once.
+          {f.leftOut > 0 && ` ${f.leftOut} more lack one of these, or have a value that is not finite.`}
         </p>
         <ul class="columns">
           {shown.map((p) => (
