@@ -131,8 +131,8 @@ def unknown(of):
                                ("POST", "commands/no-such/kill", None), ("POST", "tensorboards", {"experimentIds": [77]}), ("POST", "trials", {"experimentId": 77, "unmanaged": True}),
                                ("POST", "experiments-search", {"projectId": 77}), ("POST", "runs", {"projectId": 77})):
         yield f"unknown: {method} {path}", method, "/api/v1/" + path, body, 404, ""
+    yield "lines for no task", "POST", "/task-logs", [{"log": "x"}], 400, "taskId: has to name a task"
     for task in ("7.00000000-0000-4000-8000-000000000077", "40000000-0000-4000-8000-000000000077", "no-such"):
-        yield "lines for no task", "POST", "/task-logs", [{"log": "x"}], 400, "taskId: has to name a task"
         yield f"lines for {task}", "POST", "/task-logs", [{"task_id": task, "log": "x"}], 404, f"task '{task}' not found"
 
 
