@@ -266,7 +266,7 @@ def test_an_outsider_changes_nothing(cluster, hidden):
         else:
             assert status in (403, 404), (method, path, status, said)
         assert HUSH not in said.replace("hush-model", "").replace("hush-template", ""), said
-    assert "denied" in cluster.det("experiment", "create", *cluster.write(name="lost"), home="zoe", code=1)
+    assert "workspace '1' not found" in cluster.det("experiment", "create", *cluster.write(name="lost"), home="zoe", code=1)
     assert json.loads(cluster.ask("ann", f"/api/v1/experiments/{experiment}")[1])["experiment"]["state"] in ("ACTIVE", "STATE_RUNNING", "STATE_ACTIVE", "RUNNING")
     assert cluster.ask("ann", f"/api/v1/commands/{hidden['task']}")[0] == 200
 
