@@ -241,8 +241,9 @@ TEST(LoadExperiment, SaysOfASecretItsTypeAlone) {
     const auto got = check_as(c.schema, c.text, "a.yaml", level::sane);
     ASSERT_FALSE(got.ok()) << c.text;
     const auto& f = got.faults.front();
-    if (*c.fault)
+    if (*c.fault) {
       EXPECT_EQ(f.path + ": " + f.message + " | " + f.hint, c.fault) << c.text;
+    }
     for (const auto& one : got.faults)
       EXPECT_EQ(render(one, c.text).find("99887766"), std::string::npos) << render(one, c.text);
   }
