@@ -1,6 +1,7 @@
 #include "model/config/document.hpp"
 
 #include "model/config/master_config.hpp"
+#include "model/config/secrets.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -166,14 +167,15 @@ bool next_step(std::string_view& path, std::string& key, std::size_t& index, boo
 std::string trail::text() const {
   std::string out;
   for (const auto& s : steps_) {
+    const auto key = quotable(std::string(s.key.substr(0, longest_key)));
     if (s.index != no_index) {
       out += '[' + std::to_string(s.index) + ']';
     } else if (!is_plain_key(s.key)) {
-      out += "[\"" + std::string(s.key.substr(0, longest_key)) + "\"]";
+      out += "[\"" + key + "\"]";
     } else {
       if (!out.empty())
         out += '.';
-      out += s.key.substr(0, longest_key);
+      out += key;
     }
   }
   return out;

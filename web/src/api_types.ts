@@ -478,6 +478,8 @@ export interface ParetoFront {
     totalBatches: number;
     trialId: number;
   }[];
+  /** with a validation that lacks one, or has a value that is not finite */
+  leftOut: number;
   metrics: {
     name: string;
     smallerIsBetter: boolean;

@@ -232,7 +232,7 @@ TEST(LoadExperiment, SaysOfASecretItsTypeAlone) {
     {"cluster-file", "troupe: 1\ncluster: {webhooks: {signing_key: 99887766}}\n",
      "cluster.webhooks.signing_key: expected a string, got an integer | put it in quotes"},
     {"checkpoint-storage", "{type: s3, bucket: b, secret_key:99887766}",
-     ": unknown key 'secret_key: ********' | write a blank behind the colon"},
+     "secret_key: ********: unknown key 'secret_key: ********' | write a blank behind the colon"},
     {"checkpoint-storage", "type: s3\nbucket: b\nsecret_key: \"abc\n  99887766 \\q\"\n", ""},
     {"master-config", "security: {initial_user_password: 99887766}\n",
      "security.initial_user_password: expected a string, got an integer | put it in quotes"},
