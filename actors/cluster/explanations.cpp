@@ -172,7 +172,11 @@ standing of_open_run(const std::vector<run_row>& runs, const run_row& run, const
 }
 
 standing of_ended(const run_row& run) {
-  return {"ENDED", "ended", run.detail.empty() ? std::string(name(run.why)) : run.detail, run.ended};
+  return {"ENDED", "ended",
+          !run.detail.empty()      ? run.detail
+          : !run.preempted.empty() ? "it was preempted (" + run.preempted + ")"
+                                   : std::string(name(run.why)),
+          run.ended};
 }
 
 std::string of_end(const task_detail& task) {
@@ -347,6 +351,20 @@ trial_place place_of(const trial_row& trial, const experiment_row& experiment) {
   return goes_on ? trial_place::waiting : trial_place::elsewhere;
 }
 
+namespace {
+
+/// Why an experiment has ended that has no reason of its own: that of the trial that ended last.
+std::string why_by_trial(const std::vector<trial_row>& trials) {
+  const trial_row* last = nullptr;
+  for (const auto& trial : trials)
+    if (terminal(trial.state) && trial.state != trial_state::completed &&
+        (!last || trial.ended > last->ended))
+      last = &trial;
+  return last ? "trial " + to_string(last->id) + " " + of_end(*last) : "no reason was given";
+}
+
+} // namespace
+
 value explanation_of(const experiment_row& row, const std::vector<trial_row>& trials, const std::string& pool,
                      value waiting) {
   std::map<trial_place, std::size_t> counts;
@@ -359,7 +377,7 @@ value explanation_of(const experiment_row& row, const std::vector<trial_row>& tr
     newest = std::max({newest, trial.created, trial.runs.empty() ? time_point{} : trial.runs.back().ended});
   }
   const auto count = [&](trial_place place) { return std::to_string(counts[place]); };
-  const auto why = row.why.empty() ? std::string("no reason was given") : row.why;
+  const auto why = !row.why.empty() ? row.why : why_by_trial(trials);
   value out{{"experiment", row.id.value},
             {"pool", pool},
             {"state", name(row.state)},

@@ -147,6 +147,17 @@ TEST(Explanation, WhoWasKilledSaysByWhom) {
   EXPECT_EQ(explanation_of(x, {}, {}, t0 + 9s)["reason"]["text"], "was ended: killed by ada");
 }
 
+TEST(Explanation, ARunThatWasPreemptedSaysSo) {
+  auto x = example();
+  x.trial.runs = {placed(1, 0s, 1s), placed(2, 50s, 51s)};
+  x.trial.runs[0].ended = t0 + 40s;
+  x.trial.runs[0].preempted = "max_slots";
+  x.run = {1};
+  EXPECT_NE(explanation_of(x, {}, {}, t0 + 100s)["reason"]["text"].get<std::string>().find(
+              "it was preempted (max_slots)"),
+            std::string::npos);
+}
+
 TEST(Explanation, AnEarlierRunHasEnded) {
   auto x = example();
   x.trial.runs = {placed(1, 0s, 1s), placed(2, 50s, 51s)};
@@ -259,6 +270,12 @@ TEST(ExperimentExplanation, SaysWhyInEachState) {
   row.ended = t0 + 9s;
   EXPECT_EQ(told(row, {}), "ended: was ended: killed by ada");
   EXPECT_EQ(explanation_of(row, {}, "gpu", value::array())["since"], to_rfc3339(t0 + 9s));
+  row.why.clear();
+  EXPECT_EQ(told(row, {waits}), "ended: was ended: no reason was given");
+  auto killed = waits;
+  killed.state = trial_state::canceled;
+  killed.why = "killed by ada";
+  EXPECT_EQ(told(row, {waits, killed}), "ended: was ended: trial 31 was ended: killed by ada");
   row.state = experiment_state::error;
   row.why = "every trial failed";
   EXPECT_EQ(told(row, {}), "ended: failed: every trial failed");
