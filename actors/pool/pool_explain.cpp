@@ -180,7 +180,7 @@ std::string pool::away_text(const pool_run& run, time_point now) const {
 }
 
 /// Which agents that the run may use get no new work. Those that leave for another pool are named, and those
-/// whose instances are ended.
+/// whose instances end.
 std::string pool::closed_text(const pool_run& run) const {
   constexpr std::size_t most = 5;
   std::vector<const pool_agent*> leaving;
@@ -197,7 +197,7 @@ std::string pool::closed_text(const pool_run& run) const {
       others = others || agent.drained || !agent.disabled.empty();
   }
   const auto ends =
-    "the instances of agents that it needs are ended: " + names_text(ended); // where there are such agents
+    "the instances of agents that it needs end: " + names_text(ended); // where there are such agents
   if (leaving.empty() && !others && !ended.empty())
     return ends;
   const auto ordered =
@@ -524,7 +524,7 @@ value pool::agents_for(const pool_run& run, time_point now) const {
     auto why = refusal(run.terms.rules, agent.now.name, agent.traits);
     if (why.empty() && agent.drained)
       why = !agent.leaves_for.empty()                ? "leaves for pool " + agent.leaves_for
-            : supply_.ended.contains(agent.now.name) ? "is on an instance that is ended"
+            : supply_.ended.contains(agent.now.name) ? "is on an instance that ends"
                                                      : "is drained or disabled";
     if (why.empty() && run.slots == 0 && agent.aux_used >= aux_of(agent))
       why = "has no aux unit left of " + std::to_string(aux_of(agent));

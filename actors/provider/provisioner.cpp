@@ -562,6 +562,9 @@ supply_told provisioner::supply() const {
   for (const auto& [agent, at] : leaving_)
     out.ended.insert(agent);
   std::erase_if(out.ended, [this](const std::string& agent) { return is_own(agent); }); // used again
+  for (const auto& [id, x] : instances_)
+    if (retires() && drained_.contains(agent_name(x)))
+      out.ended.insert(agent_name(x));
   out.labels = settings_.labels;
   if (!is_former()) // the instances of another provider do not tell what those of this one are like
     for (const auto& [id, x] : instances_)

@@ -622,8 +622,8 @@ TEST(PoolExplain, NamesNoAgentWhoseInstanceWasEnded) {
   told.ended = {"i1"};
   p.tell(told).tell(agent_drain{"i1"}).ask(2, 2);
   p.tell(slots_released{run(1)});
-  EXPECT_EQ(said(p, 2), "drained: the instances of agents that it needs are ended: i1 > ");
-  EXPECT_EQ(p.why(2)["agents"][0]["why"], "is on an instance that is ended");
+  EXPECT_EQ(said(p, 2), "drained: the instances of agents that it needs end: i1 > ");
+  EXPECT_EQ(p.why(2)["agents"][0]["why"], "is on an instance that ends");
   p.tell(agent_down{"i1", false, t0 + 45s});
   EXPECT_EQ(said(p, 2), "no_agents: the pool has no agents > start an agent of this pool");
   EXPECT_TRUE(p.why(2)["agents"].empty());
