@@ -562,7 +562,7 @@ supply_told provisioner::supply() const {
   for (const auto& [agent, at] : leaving_)
     out.ended.insert(agent);
   std::erase_if(out.ended, [this](const std::string& agent) { return is_own(agent); }); // used again
-  for (const auto& [id, x] : instances_)
+  for (const auto& [id, x] : instances_) // a provider that was taken out ends them once they are idle
     if (retires() && drained_.contains(agent_name(x)))
       out.ended.insert(agent_name(x));
   out.labels = settings_.labels;
