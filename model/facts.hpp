@@ -62,7 +62,7 @@ struct agent_changed { ///< an operator has set what may be placed on an agent f
   bool draining = false;     ///< nothing new is placed on the agent
   std::vector<int> disabled; ///< slots on which nothing new is placed, ascending
   std::string by;            ///< the user who ordered it
-  bool ends = false;         ///< what runs on the agent is killed; trials run elsewhere, other tasks end
+  bool ends = false;         ///< what runs on the agent is killed
   std::vector<int> ended;    ///< members of `disabled`, on which what runs is killed as well
   MSGPACK_DEFINE_ARRAY(at, agent, draining, disabled, by, ends, ended)
 };

@@ -154,7 +154,7 @@ standing of_open_run(const std::vector<run_row>& runs, const run_row& run, const
     const auto heir = code == "stopping" ? said.value("behind", value()) : value();
     const auto to = parse_allocation(heir.is_string() ? heir.get<std::string>() : std::string());
     if (code == "stopping" && run.preempted == "disabled")
-      return {"STOPPING", "stopping", reason.at("text").get<std::string>(), since}; // it says by whom
+      return {"STOPPING", "stopping", reason.at("text").get<std::string>(), since}; // the text names the user
     return {"STOPPING", "stopping",
             (run.preempted.empty()         ? "it was asked to save and end"
              : run.preempted == "disabled" ? "its agent or its slots were disabled, so it is killed"

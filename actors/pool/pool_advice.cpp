@@ -217,7 +217,7 @@ std::string pool::advice(const pool_run& run, const std::string& code, time_poin
     auto [how, names, returning] = away_for(run, now);
     std::erase_if(names, [&](const std::string& name) { return agents_.at(name).back_until > now; });
     if (!returning.empty() && (how != away_agents::together || names.empty()))
-      return {}; // it may start when these agents are back
+      return {}; // the run may start when these agents are back
     if (!names.empty()) {
       if (how != away_agents::together)
         names.resize(1);

@@ -170,7 +170,8 @@ struct supply_told {
   time_point launch_failed_at; ///< when the newest of these failed; the epoch: there is none
   std::string launch_failure;  ///< why the newest of these failed
   int stopping = 0; ///< number of instances beside `instances` that were ordered to end and are not gone yet
-  /// Names of the agents on instances that were ordered to end or are gone. They do not come back.
+  /// Names of the agents on instances that are gone, were ordered to end, or end when they are idle because
+  /// their provider was taken out. These agents get no new work.
   std::set<std::string> ended;
   MSGPACK_DEFINE_ARRAY(type, instance_slots, max_instances, instances, starting, error, faults, labels,
                        agents, prefix, changes, retry_at, failed_launches, launch_failed_at, launch_failure,

@@ -94,7 +94,7 @@ int pool_describe(session& s, const arguments& given) {
              << ": " << count << (count == 1 ? " instance, of which " : " instances, of which ") << starting
              << (starting == 1 ? " starts" : " start");
     if (stopping > 0)
-      s.io.out << " and " << stopping << (stopping == 1 ? " is ended" : " are ended");
+      s.io.out << " and " << stopping << (stopping == 1 ? " is being ended" : " are being ended");
     s.io.out << "\n";
     const auto seconds = [&](const char* key) { // until that moment; below 0: it is over
       const auto& text = part(provider, key);

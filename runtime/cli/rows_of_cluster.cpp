@@ -31,7 +31,7 @@ constexpr argument_spec one_slot[] = {{"AGENT", "Name of the agent"}, {"SLOT", "
 constexpr argument_spec one_pool[] = {{"POOL", "Name of the pool"}};
 constexpr option_spec disable_flags[] = {
   {"--drain", "",
-   "Let running work end by itself (default: it is killed; trials run elsewhere, other tasks end)", toggle}};
+   "Let running work end by itself (default: it is killed; trials and generic tasks run elsewhere)", toggle}};
 constexpr option_spec queue_flags[] = {
   {"--pool", "NAME", "List only this pool", text},
   {"--at", "NUMBER", "Who waited after that fact; troupe experiment events has the numbers", number},

@@ -313,7 +313,7 @@ def test_what_a_provider_cannot_end_is_shown(lab):
     assert lab.wait_end(submit(lab, "one", 1, "resource_pool: cloud")) == "COMPLETED"
     told = wait_for(lambda: (p := pool(lab, "cloud")["provider"])["error"] and p, 30, what=lambda: pool(lab, "cloud"))
     assert "quota" in told["error"] and (told["instances"], told["starting"], told["stopping"]) == (1, 0, 1), told
-    assert "1 instance, of which 0 start and 1 is ended" in lab.cli("pool", "describe", "cloud").stdout
+    assert "1 instance, of which 0 start and 1 is being ended" in lab.cli("pool", "describe", "cloud").stdout
     cloud.be("well")
     wait_for(lambda: (p := pool(lab, "cloud")["provider"])["instances"] == 0 and p["error"] is None, 60, what=lambda: pool(lab, "cloud"))
 

@@ -576,7 +576,7 @@ def test_a_range_that_there_is_not_is_said(site, page):
     box.get_by_label("Axis").select_option("hp.x")
     box.get_by_label("From").fill("abc")
     keep.click()
-    page.page.get_by_text("'abc' is no number, and x has numbers alone").first.wait_for()
+    page.page.get_by_text("'abc' is not a number, and x has only numbers").first.wait_for()
     assert "brush=" not in page.page.evaluate("location.search")
     xs = sorted(t["hparams"]["x"] for t in site.json("trial", "list", str(site.search)))
     for start, end, passing in [("", xs[2], 3), ("\u2212\u221e", xs[3], 4), (xs[5], "", 3), ("", "", 8)]:

@@ -401,7 +401,7 @@ def test_compare_of_hard_names_and_more_than_a_hundred(site, page, hard):
     page.page.goto(f"{site.url()}/ui/compare?trials={ids[0]},{ids[1]},{ids[1]},x,-1,0&baseline=nonsense")
     page.page.wait_for_selector("main[data-page=compare][data-state=ready]")
     assert page.page.locator("[data-testid=differences] thead th").count() == 3
-    assert page.page.locator("main .fault").all_inner_texts() == [f"'{wrong}' is no id of a trial, so it is left out." for wrong in ("x", "-1", "0")]
+    assert page.page.locator("main .fault").all_inner_texts() == [f"'{wrong}' is not the id of a trial, so it is left out." for wrong in ("x", "-1", "0")]
     keys = page.page.locator("[data-testid=differences] [data-key]").evaluate_all("all => all.map(x => x.dataset.key)")
     assert all(k.startswith("hp.") for k in keys)
     page.page.get_by_role("button", name="Only differences").click()

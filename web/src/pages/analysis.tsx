@@ -201,7 +201,7 @@ function BrushFields(props: { keys: string[]; title: (key: string) => string; nu
         const [a, b] = ends as [string, string];
         const numbers = props.numbers(key);
         const wrong = ends.find((text) => numbers && text !== "" && Number.isNaN(asNumber(text) ?? NaN));
-        if (wrong !== undefined) return say(`'${clean(wrong)}' is no number, and ${props.title(key)} has numbers alone`);
+        if (wrong !== undefined) return say(`'${clean(wrong)}' is not a number, and ${props.title(key)} has only numbers`);
         if (!numbers && (a === "") !== (b === "")) return say("a range of words needs both ends");
         props.onBrush(key, a !== "" || b !== "" ? between(addressed(key), a, b) : null);
       }}

@@ -1,3 +1,4 @@
+import { useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { get, ifThere, type Experiment, type MetricInfo, type Trial } from "../api";
 import { usePage } from "../page";
@@ -5,7 +6,7 @@ import { useChanges } from "../changes";
 import { Curves } from "../curves";
 import { goals, mainMetric, several } from "../goals";
 import { hovered } from "../hover";
-import { listen } from "../live";
+import { listen, returns } from "../live";
 import { goalsFirst } from "../newest";
 import { useNoMoment } from "../past";
 import { params, set } from "../router";
@@ -44,7 +45,7 @@ const side = (v: Pick<View, "metrics" | "first">, look: string): string[] => goa
 function idsOf(name: "trials" | "experiments"): { ids: number[]; others: string[] } {
   const all = params.value.list(name);
   const id = (text: string) => (/^\d+$/.test(text) && isId(Number(text)) ? Number(text) : null);
-  return { ids: Array.from(new Set(all.flatMap((x) => id(x) ?? []))), others: all.filter((x) => id(x) === null).map((x) => `'${x}' is no id of ${name === "trials" ? "a trial" : "an experiment"}`) };
+  return { ids: Array.from(new Set(all.flatMap((x) => id(x) ?? []))), others: all.filter((x) => id(x) === null).map((x) => `'${x}' is not the id of ${name === "trials" ? "a trial" : "an experiment"}`) };
 }
 
 async function read(trials: number[], experiments: number[], signal: AbortSignal): Promise<View> {
@@ -111,6 +112,9 @@ export default function Compare() {
       if (left) again();
     });
   }, [of]);
+  useSignalEffect(() => {
+    if (returns.value > 0) again(); // something may have been deleted meanwhile
+  });
   usePage("Compare", v.state === "error" ? "error" : v.state === "loading" ? "loading" : v.value.trials.length === 0 ? "empty" : "ready");
   return (
     <>
