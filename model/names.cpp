@@ -120,6 +120,13 @@ namespace {
 constexpr std::string_view external_prefix = "external/";
 }
 std::string external_key(std::string_view name) { return std::string(external_prefix) + std::string(name); }
+std::string numbered_key(std::string_view key, std::size_t n) {
+  std::string out(key);
+  if (n > 1)
+    out += '\0' + std::to_string(n);
+  return out;
+}
+std::string after_numbered(std::string_view key) { return std::string(key) + '\1'; }
 std::string external_name(std::string_view key) {
   return key.starts_with(external_prefix) ? std::string(key.substr(external_prefix.size())) : std::string();
 }

@@ -35,6 +35,10 @@ allocation_part named_part(std::string_view text);
 /// The key of an experiment or trial that its owner has named. Keys of those without a name never look like
 /// it.
 std::string external_key(std::string_view name);
+/// The key of the `n`th experiment (from 1) whose submitter gave this key; later submitters cannot see the
+/// earlier ones. In their order the keys of one name follow each other, up to after_numbered.
+std::string numbered_key(std::string_view key, std::size_t n);
+std::string after_numbered(std::string_view key);
 /// The name in such a key; empty for other keys.
 std::string external_name(std::string_view key);
 /// Reads task_name, and plain "12"; empty for anything else. All tasks of a continued trial give the trial.

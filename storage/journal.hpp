@@ -107,8 +107,9 @@ public:
   /// them is a hundred times faster.
   virtual result<std::vector<experiment_standing>> experiment_standings() const = 0;
   virtual result<experiment_row> experiment(experiment_id id) const = 0;
-  /// The experiment that was created with this key of its submitter; `errc::not_found` if there is none.
-  virtual result<experiment_id> experiment_with_key(std::string_view key) const = 0;
+  /// The experiments that were created with this key of their submitters (`numbered_key`). There is more than
+  /// one only where a later submitter could not see the earlier ones.
+  virtual result<std::vector<experiment_id>> experiments_with_key(std::string_view key) const = 0;
   virtual result<std::vector<trial_row>> trials(experiment_id id) const = 0;
   /// Ids of the experiment's trials that are not deleted, in their order; reads less than `trials`.
   virtual result<std::vector<trial_id>> trial_ids(experiment_id id) const = 0;

@@ -1,5 +1,6 @@
 #include "storage/stored_reader.hpp"
 
+#include "model/names.hpp"
 #include "storage/fact_rows.hpp"
 #include "storage/keys.hpp"
 #include "storage/log_rows.hpp"
@@ -402,16 +403,22 @@ result<experiment_row> stored_reader::experiment(experiment_id id) const {
   return read_experiment(*store_->look(), id);
 }
 
-result<experiment_id> stored_reader::experiment_with_key(std::string_view key) const {
-  auto bytes = store_->get(family::rows, keys::tagged('K', key));
-  if (!bytes)
-    return bytes.error();
-  if (!*bytes || (*bytes)->size() != 8)
-    return error{errc::not_found, "there is no experiment with the key '" + std::string(key) + "'"};
-  const experiment_id id{keys::last_number(**bytes)};
-  if (auto there = read_experiment(*store_->look(), id); !there)
-    return there.error();
-  return id;
+result<std::vector<experiment_id>> stored_reader::experiments_with_key(std::string_view key) const {
+  const auto now = store_->look();
+  std::vector<experiment_id> out;
+  auto at = now->scan(family::rows, keys::tagged('K', key), keys::tagged('K', after_numbered(key)));
+  for (; at->valid(); at->next()) {
+    if (at->value().size() != 8)
+      continue;
+    const experiment_id id{keys::last_number(at->value())};
+    if (auto there = read_experiment(*now, id))
+      out.push_back(id);
+    else if (there.error().code != errc::not_found) // deleted
+      return there.error();
+  }
+  if (auto ok = at->status(); !ok)
+    return ok.error();
+  return out;
 }
 
 result<std::vector<trial_row>> stored_reader::trials(experiment_id id) const {

@@ -66,7 +66,7 @@ public:
   trial_changes reports_since(std::uint64_t version) const override { return reports_.since(version); }
   result<std::map<trial_id, std::int64_t>> reported_steps(const std::vector<trial_id>& of) const override;
   result<experiment_row> experiment(experiment_id id) const override;
-  result<experiment_id> experiment_with_key(std::string_view key) const override;
+  result<std::vector<experiment_id>> experiments_with_key(std::string_view key) const override;
   result<std::vector<trial_row>> trials(experiment_id id) const override;
   result<std::vector<trial_id>> trial_ids(experiment_id id) const override;
   result<trial_row> trial(trial_id id) const override;

@@ -1,13 +1,28 @@
 #include "actors/cluster/cluster.hpp"
 
+#include "model/names.hpp"
+
 #include <algorithm>
 
 namespace troupe {
 
-cluster::created cluster::create(experiment_created wanted) {
-  if (!wanted.key.empty())
-    if (auto it = keys_.find(wanted.key); it != keys_.end())
-      return {it->second, {}};
+experiment_id cluster::with_key(const std::string& key, const seen_by& sees) const {
+  const auto end = keys_.lower_bound(after_numbered(key));
+  for (auto at = keys_.lower_bound(key); at != end; ++at)
+    if (sees(at->second))
+      return at->second;
+  return {};
+}
+
+cluster::created cluster::create(experiment_created wanted, const seen_by& sees) {
+  if (!wanted.key.empty()) {
+    if (const auto known = with_key(wanted.key, sees))
+      return {known, {}};
+    std::size_t n = 1;
+    while (keys_.contains(numbered_key(wanted.key, n)))
+      ++n;
+    wanted.key = numbered_key(wanted.key, n);
+  }
   wanted.id = {ids_.newest_experiment.value + 1};
   cluster_fact fact = std::move(wanted);
   replay(fact);

@@ -4,6 +4,7 @@
 
 #include "actors/machine.hpp"
 
+#include <functional>
 #include <map>
 #include <set>
 
@@ -20,12 +21,17 @@ class cluster {
 public:
   explicit cluster(id_counters ids) : ids_(ids) {}
 
-  /// A new experiment gets the next id. A repeat of a key that is not empty gives the same id and no fact.
+  using seen_by = std::function<bool(experiment_id)>; ///< whether somebody may know of the experiment
+  /// The experiment that was created with this key, of those that its submitter may know of; 0: none.
+  experiment_id with_key(const std::string& key, const seen_by& sees) const;
+  /// A new experiment gets the next id. A repeat of a key that is not empty gives the same id and no fact,
+  /// where the submitter `sees` the experiment. Where not, the new one gets a key of the same name
+  /// (`numbered_key`), so that nobody learns of another's experiment by its key.
   struct created {
     experiment_id id;
     std::vector<cluster_fact> facts;
   };
-  [[nodiscard]] created create(experiment_created wanted);
+  [[nodiscard]] created create(experiment_created wanted, const seen_by& sees);
 
   /// Returns the first of `count` new trial ids. The reservation is soft: after a crash, ids that no fact
   /// holds are given again.

@@ -50,6 +50,7 @@ private:
   /// Asks the pool of an experiment with these settings about its size, and calls `then` with the warnings,
   /// or with why the pool refuses it.
   void check_size(const value& settings, std::function<void(result<value> warnings)> then) const;
+  cluster::seen_by seen_by(const std::string& user) const;
   void record(experiment_created wanted, bool activate, value warnings, promise to);
 
   actor_base<cluster_actor>* self_;

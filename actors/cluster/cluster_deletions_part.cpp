@@ -173,18 +173,9 @@ std::string cluster_deletions::kept_in(const std::string& asked_by, experiment_i
 
 std::string cluster_deletions::starts_with_it(const std::string& uuid, experiment_id user,
                                               const std::string& asked_by) const {
-  const auto sees = [&] {
-    if (!setup_.roles)
-      return true;
-    const auto in = machine_.where.workspace_id_of(user);
-    const auto& all = machine_.records.users();
-    const auto by =
-      std::find_if(all.begin(), all.end(), [&](const auto& x) { return x.second.name == asked_by; });
-    return in && by != all.end() &&
-           machine_.folk.may(by->first, authority::permission::view_experiment_metadata, in);
-  };
+  const bool sees = !setup_.roles || machine_.sees(asked_by, user);
   return "checkpoint " + uuid + " is in use: " +
-         (sees()             ? "experiment " + to_string(user)
+         (sees               ? "experiment " + to_string(user)
           : asked_by.empty() ? "another experiment"
                              : "an experiment that you may not see") +
          " begins its trials with it";

@@ -12,6 +12,8 @@
 #include "actors/cluster/cluster.hpp"
 #include "actors/cluster/members.hpp"
 
+#include <algorithm>
+
 namespace troupe {
 
 struct cluster_machines {
@@ -30,11 +32,19 @@ struct cluster_machines {
     for (const auto& fact : facts)
       where.replay(fact);
   }
-  cluster::created create(experiment_created wanted) {
-    auto made = ids.create(std::move(wanted));
+  cluster::created create(experiment_created wanted, const cluster::seen_by& sees) {
+    auto made = ids.create(std::move(wanted), sees);
     for (const auto& fact : made.facts)
       where.replay(fact);
     return made;
+  }
+  /// Whether the user of this name may know of the experiment by roles; nobody: no.
+  bool sees(const std::string& user, experiment_id id) const {
+    const auto in = where.workspace_id_of(id);
+    const auto& all = records.users();
+    const auto by =
+      std::find_if(all.begin(), all.end(), [&](const auto& x) { return x.second.name == user; });
+    return in && by != all.end() && folk.may(by->first, authority::permission::view_experiment_metadata, in);
   }
   void replay(const cluster_fact& fact) {
     ids.replay(fact);

@@ -40,13 +40,12 @@ bool is_open(const trial_row& trial, run_id run) {
 
 } // namespace
 
-std::optional<error> cluster_unmanaged::refuses(const commands::experiment_create& x) const {
+std::optional<error> cluster_unmanaged::refuses(const commands::experiment_create& x, bool known) const {
   if (!x.unmanaged && !x.external_id.empty())
     return error{errc::invalid, "only unmanaged experiments have a name of their own: set unmanaged"};
   if (x.unmanaged && x.parent)
     return error{errc::invalid, "can't fork into an unmanaged experiment"};
-  // Only a new id is checked.
-  if (!x.external_id.empty() && !peers_.reads->experiment_with_key(external_key(x.external_id)))
+  if (!known)
     if (auto fine = check_external_id(x.external_id); !fine)
       return fine.error();
   return std::nullopt;

@@ -26,8 +26,9 @@ public:
                     needs with)
       : self_(self), peers_(peers), machine_(machine), with_(std::move(with)) {}
 
-  /// Why a creation makes no sense; nothing where it does.
-  std::optional<error> refuses(const commands::experiment_create& x) const;
+  /// Why a creation makes no sense; nothing where it does. `known`: its external id is one that the caller
+  /// sees an experiment of.
+  std::optional<error> refuses(const commands::experiment_create& x, bool known) const;
   /// Takes over an experiment of an earlier life of the master: notes which of its trials run, records
   /// reports that no fact holds yet, and mends states that a crash left behind.
   void recover(const experiment_row& row);

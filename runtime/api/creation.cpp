@@ -135,9 +135,6 @@ void create_as(const call_ptr& c, const reply& back, const std::string& external
   c->parts->cluster.order(c->by.who, std::move(*with), [c, back, external_id](result<value> got) {
     auto row = got ? c->parts->storage->experiment({got->value("id", std::uint64_t{0})})
                    : result<experiment_row>(got.error());
-    // The caller may not see the experiment with this name.
-    if (got && !row && row.error().code == errc::not_found && !external_id.empty())
-      return back(failure({errc::conflict, "the external id '" + external_id + "' is another experiment's"}));
     if (!row)
       return back(failure(row.error()));
     if (row->external_id != external_id) // an earlier creation has used the name as its key

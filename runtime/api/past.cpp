@@ -39,8 +39,8 @@ public:
     return then_->experiment_standings();
   }
   result<experiment_row> experiment(experiment_id id) const override { return then_->experiment(id); }
-  result<experiment_id> experiment_with_key(std::string_view key) const override {
-    return now_->experiment_with_key(key);
+  result<std::vector<experiment_id>> experiments_with_key(std::string_view key) const override {
+    return now_->experiments_with_key(key);
   }
   result<std::vector<trial_row>> trials(experiment_id id) const override { return then_->trials(id); }
   result<std::vector<trial_id>> trial_ids(experiment_id id) const override { return then_->trial_ids(id); }

@@ -70,8 +70,10 @@ result<value> by_external_id(const call& c) {
   const std::string experiment(c.named("externalExperimentId")), trial(c.named("externalTrialId"));
   const error none{errc::not_found, "trial '" + trial + "' of experiment '" + experiment +
                                       "' not found: none has these names"};
-  auto id = c.parts->storage->experiment_with_key(external_key(experiment));
-  auto row = id ? c.parts->storage->experiment(*id) : result<experiment_row>(id.error());
+  const auto named = c.parts->storage->experiments_with_key(external_key(experiment));
+  if (!named || named->empty())
+    return named ? none : named.error();
+  auto row = c.parts->storage->experiment(named->front());
   if (!row || !row->unmanaged)
     return row || row.error().code == errc::not_found ? none : row.error();
   auto trials = c.parts->storage->trials(row->id);

@@ -93,9 +93,8 @@ public:
     auto row = all_->experiment(id);
     return !row || shown(*row) ? std::move(row) : unseen("experiment", to_string(id));
   }
-  result<experiment_id> experiment_with_key(std::string_view key) const override {
-    auto id = all_->experiment_with_key(key);
-    return !id || by_.sees(*id) ? std::move(id) : unseen("experiment", std::string(key));
+  result<std::vector<experiment_id>> experiments_with_key(std::string_view key) const override {
+    return left(all_->experiments_with_key(key), [this](experiment_id id) { return by_.sees(id); });
   }
   result<std::vector<trial_row>> trials(experiment_id id) const override {
     return by_.sees(id) ? all_->trials(id) : result<std::vector<trial_row>>(std::vector<trial_row>{});

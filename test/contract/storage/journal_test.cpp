@@ -2,6 +2,7 @@
 
 #include "worlds.hpp"
 
+#include "model/names.hpp"
 #include "storage/former_places.hpp"
 #include "storage/keys.hpp"
 #include "storage/log_search.hpp"
@@ -571,7 +572,7 @@ TEST_P(Journal, ForgetsADeletedExperimentAndKeepsRecords) {
     EXPECT_EQ(r()->experiment({1}).error().code, errc::not_found);
     EXPECT_TRUE(r()->experiments()->empty());
     EXPECT_TRUE(r()->experiment_standings()->empty());
-    EXPECT_EQ(r()->experiment_with_key("key-1").error().code, errc::not_found);
+    EXPECT_TRUE(r()->experiments_with_key("key-1")->empty());
     EXPECT_TRUE(r()->trials({1})->empty());
     EXPECT_TRUE(r()->trial_ids({1})->empty());
     EXPECT_EQ(r()->trial({1}).error().code, errc::not_found);
@@ -881,8 +882,8 @@ TEST_P(Journal, FoldsFactsIntoRows) {
   EXPECT_EQ(e->metric, "accuracy");
   EXPECT_FALSE(e->smaller_is_better);
   EXPECT_EQ(e->config->at("filler"), std::string(5000, 'c'));
-  EXPECT_EQ(*r()->experiment_with_key("k"), experiment_id{1});
-  EXPECT_EQ(r()->experiment_with_key("none").error().code, errc::not_found);
+  EXPECT_EQ(*r()->experiments_with_key("k"), std::vector{experiment_id{1}});
+  EXPECT_TRUE(r()->experiments_with_key("none")->empty());
   EXPECT_EQ(r()->experiments()->size(), 1u);
   EXPECT_EQ(*r()->experiment_standings(), (std::vector{standing_of(*e)}));
   auto trials = r()->trials({1});
@@ -904,6 +905,28 @@ TEST_P(Journal, FoldsFactsIntoRows) {
   EXPECT_EQ(r()->checkpoint("u3").error().code, errc::not_found);
   EXPECT_EQ(r()->trial({3}).error().code, errc::not_found);
   EXPECT_EQ(r()->experiment({3}).error().code, errc::not_found);
+}
+
+TEST_P(Journal, FindsEveryExperimentOfAKey) {
+  std::vector<fact> facts;
+  for (const auto& key : {std::string("external/night"), std::string("external/nightly"),
+                          numbered_key("external/night", 2), std::string("external/nigh")}) {
+    experiment_created made;
+    made.at = t0;
+    made.id = {facts.size() + 1};
+    made.key = key;
+    facts.emplace_back(made);
+  }
+  ASSERT_TRUE(append("cluster", 0, facts));
+  commit();
+  using ids = std::vector<experiment_id>;
+  EXPECT_EQ(*r()->experiments_with_key("external/night"), (ids{{1}, {3}}));
+  EXPECT_EQ(*r()->experiments_with_key("external/nightly"), (ids{{2}}));
+  EXPECT_EQ(*r()->experiments_with_key("external/nigh"), (ids{{4}}));
+  EXPECT_EQ(*r()->experiments_with_key("external/"), ids{});
+  ASSERT_TRUE(append("cluster", 4, {experiment_deleted{t0, "ada", {1}, deletion_step::done, {}, {}}}));
+  commit();
+  EXPECT_EQ(*r()->experiments_with_key("external/night"), (ids{{3}}));
 }
 
 TEST_P(Journal, StandingsFollowEveryCommit) {

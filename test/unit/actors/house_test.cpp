@@ -497,11 +497,12 @@ struct machines {
     const auto completed = done->answer.contains("completed") ? " " + done->answer["completed"].dump() : "";
     return keep(std::move(done->facts)) + completed;
   }
+  static bool everybody(experiment_id) { return true; }
   void experiment(std::uint64_t project, const char* key = "") {
     experiment_created wanted;
     wanted.project = {project};
     wanted.key = key;
-    keep(live.create(wanted).facts);
+    keep(live.create(wanted, everybody).facts);
   }
 };
 
@@ -520,7 +521,8 @@ TEST(Deletion, IsAStateThatOutlivesARestart) {
   EXPECT_FALSE(m.live.ids.unswept({1}));
   experiment_created again;
   again.key = "mine";
-  EXPECT_EQ(m.live.create(again).id, experiment_id{2}) << "its key is free again, its number is not";
+  EXPECT_EQ(m.live.create(again, machines::everybody).id, experiment_id{2})
+    << "its key is free again, its number is not";
 }
 
 TEST(Deletion, OfAWorkspaceTakesAllItHolds) {

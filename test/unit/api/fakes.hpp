@@ -118,8 +118,8 @@ struct fake_reader : storage::reader {
     std::lock_guard lock{mutex};
     return trial_rows.empty() ? trial_id{} : trial_id{trial_rows.rbegin()->first};
   }
-  result<experiment_id> experiment_with_key(std::string_view) const override {
-    return error{errc::not_found, "no such key"};
+  result<std::vector<experiment_id>> experiments_with_key(std::string_view) const override {
+    return std::vector<experiment_id>{};
   }
   result<experiment_row> experiment(experiment_id id) const override {
     std::lock_guard lock{mutex};
