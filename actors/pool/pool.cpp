@@ -42,6 +42,7 @@ std::vector<pool_action> pool::decided(std::span<const pool_event> events, time_
     report_unheld(out);
   if (phase_ == phase::placing)
     decide(out, now);
+  left_.clear();
   return out;
 }
 

@@ -299,8 +299,9 @@ private:
   std::vector<const pool_run*> spared_for(const pool_run& run, time_point now);
   possible_victims victims_of(const pool_run& run, time_point now);
   std::pair<bool, bool> rivals_below(const pool_run& run, const std::vector<lack>& lacks) const;
+  const pool_run* comes_before(const pool_run& run, const std::vector<const pool_run*>& ended) const;
   value estimate(const pool_run& run, const pool_run* next, const std::vector<run_outlook>& outlooks,
-                 time_point now);
+                 time_point now, const pool_run*& rival);
   std::string advice(const pool_run& run, const std::string& code, time_point now);
   std::vector<const pool_run*> siblings_before(const pool_run& run) const;
   std::optional<int> priority_that_starts(const pool_run& run);
@@ -397,10 +398,12 @@ private:
   std::size_t old_ = 0; ///< number of runs that compete and have waited for reserve_after
   /// Recent grants in the order of time: only those whose rank no later grant exceeds.
   std::deque<std::pair<std::uint64_t, run_rank>> grants_;
-  /// In a pool of turns, jobs that were served after they had been served before: when that was, by what the
-  /// job had when it was served again. Standings ascend and times descend: an entry is removed when one with
-  /// a higher standing has a later time. A grant changes few entries.
+  /// In a pool of turns, jobs that were served after they had been served before: until when that was, by
+  /// what the job had when it was served again. Standings ascend and times descend: an entry is removed when
+  /// one with a higher standing has a later time. A grant changes few entries.
   std::vector<std::pair<pool_policy::standing, time_point>> second_turns_;
+  /// In a pool of turns, jobs of which all runs have left in these events, and when they were served.
+  std::map<experiment_id, time_point> left_;
   std::optional<time_point> ripe_;  ///< when a possible victim will have run for min_run
   std::set<allocation_id> elastic_; ///< runs that hold fewer slots than they asked for
   std::set<std::pair<time_point, allocation_id>> patient_; ///< runs that have not waited for fallback_after

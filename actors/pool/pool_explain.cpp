@@ -728,11 +728,36 @@ std::pair<bool, bool> pool::rivals_below(const pool_run& run, const std::vector<
   return {first, smaller};
 }
 
+/// In a pool of turns: a run of another job whose turn comes before this run once the runs `ended` have
+/// ended, as its job has less then; null: none.
+const pool_run* pool::comes_before(const pool_run& run, const std::vector<const pool_run*>& ended) const {
+  if (policy_->ranked())
+    return nullptr;
+  std::map<const pool_job*, int> released; // never iterated
+  for (const auto* holder : ended)
+    released[holder->job] += holder->held();
+  const pool_run* first = nullptr;
+  for (const auto* holder : ended) {
+    const auto& job = *holder->job;
+    if (&job == run.job || job.queue.empty())
+      continue;
+    auto later = job;
+    later.held -= released[&job];
+    const auto& one = *std::min_element(job.queue.begin(), job.queue.end(), [](const auto& a, const auto& b) {
+                         return a.first < b.first;
+                       })->first.run;
+    if (policy_->job_before(later, *run.job) && (!first || one.id < first->id))
+      first = &one;
+  }
+  return first;
+}
+
 /// When enough of the holders will have ended. It is known only where nobody comes before the run and the
 /// outlooks of the holders are known. How long one that is preempted saves is not known: where preemption
-/// helps sooner than the ends of the holders, there is no estimate.
+/// helps sooner than the ends of the holders, there is no estimate. `rival` is set where there is none, as
+/// that run comes first then.
 value pool::estimate(const pool_run& run, const pool_run* next, const std::vector<run_outlook>& outlooks,
-                     time_point now) {
+                     time_point now, const pool_run*& rival) {
   if (!run.waits() || run.slots == 0 || (!run.kept.empty() && !run.reserved) ||
       (!run.reserved && ahead_of(run, next)) || never_fits(run))
     return {};
@@ -784,6 +809,16 @@ value pool::estimate(const pool_run& run, const pool_run* next, const std::vecto
   const auto found = enough(ends);
   if (!found)
     return {};
+  const auto after = std::chrono::duration_cast<duration>(std::chrono::duration<double>(found->seconds));
+  if (!run.reserved && !(was_passed(run) && run.since + settings_.reserve_after <= now + after)) {
+    std::vector<const pool_run*> ended;
+    for (const auto& x : ends)
+      if (x.seconds <= found->seconds)
+        ended.push_back(&runs_.at(x.allocation));
+    rival = comes_before(run, ended);
+    if (rival)
+      return {};
+  }
   auto victims = victims_of(run, now);
   for (const auto id : victims.now)
     victims.later[id] = 0;
@@ -796,10 +831,7 @@ value pool::estimate(const pool_run& run, const pool_run* next, const std::vecto
     ends.push_back({id, seconds, "", {}});
   if (const auto sooner = enough(std::move(ends)); sooner && sooner->seconds < found->seconds)
     return {};
-  return {{"at", to_rfc3339(now + std::chrono::duration_cast<duration>(
-                                    std::chrono::duration<double>(found->seconds)))},
-          {"seconds", found->seconds},
-          {"from", found->from}};
+  return {{"at", to_rfc3339(now + after)}, {"seconds", found->seconds}, {"from", found->from}};
 }
 
 value pool::explain(allocation_id id, const std::vector<run_outlook>& outlooks, time_point now) {
@@ -829,12 +861,17 @@ value pool::explain(allocation_id id, const std::vector<run_outlook>& outlooks, 
   auto also = value::array();
   for (std::size_t i = 1; i < all.size(); ++i)
     also.push_back({{"code", all[i].first}, {"text", all[i].second}});
-  said["also"] = std::move(also);
   const auto* ahead = run.waits() && run.slots > 0             ? ahead_of(run, next)
                       : run.state == pool_run::phase::stopping ? heir_of(run)
                                                                : nullptr;
   said["behind"] = ahead ? value(to_string(ahead->id)) : value();
-  said["estimate"] = estimate(run, next, outlooks, now);
+  const pool_run* rival = nullptr;
+  said["estimate"] = estimate(run, next, outlooks, now, rival);
+  if (rival)
+    also.push_back({{"code", "behind"},
+                    {"text", "once these slots become free it is the turn of " + name_of(*rival) +
+                               ": its job has fewer slots then, or as many and is older"}});
+  said["also"] = std::move(also);
   const auto asks = run.since + settings_.fallback_after; // when it asks the pools of `fallback`
   const bool will_ask = patient_.contains({asks, run.id});
   if (run.waits() && (run.fell_back || will_ask)) {

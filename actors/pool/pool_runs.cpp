@@ -25,7 +25,9 @@ pool_run& pool::enter(allocation_id id, run_terms terms, int slots, int least) {
   run.least = least;
   auto& job = jobs_[terms.job.job];
   run.job = &job;
-  ++job.runs;
+  if (++job.runs == 1)
+    if (const auto known = left_.find(terms.job.job); known != left_.end())
+      job.served = known->second;
   run.rank = {terms.started, terms.started == time_point{} ? ++arrivals_ : 0, terms.label, id};
   take_terms(job, terms.job);
   job.rank = rank_of(job);
@@ -107,6 +109,8 @@ void pool::forget(pool_run& run) {
     const experiment_id id = job.terms.job;
     aside_.erase({run_bar::job, {}, id});
     policy_->forget(job);
+    if (!policy_->ranked())
+      left_.emplace(id, job.served);
     jobs_.erase(id);
   }
 }
@@ -416,6 +420,8 @@ void pool::let_go(pool_run& run, const pool_agent* one) {
   if (run.on.empty())
     aux_holders_.erase(run.id);
   count_held(run, -count);
+  if (count > 0)
+    run.job->served = now_;
   if (run.state == pool_run::phase::stopping)
     run.job->stopping -= count;
   if (run.on.empty() && settings_.preempts())
@@ -436,6 +442,7 @@ void pool::lose_slot(pool_run& run, pool_agent& agent, int slot) {
     }
   count_promisable(run);
   count_held(run, -1);
+  run.job->served = now_;
   if (run.state == pool_run::phase::stopping)
     --run.job->stopping;
   if (run.on.empty() && settings_.preempts())

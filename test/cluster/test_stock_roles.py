@@ -524,6 +524,48 @@ def test_a_template_that_one_may_not_see_is_not_used_and_not_taken(cluster, hidd
     assert json.loads(cluster.ask("tom", "/api/v1/templates/toms")[1])["template"]["workspaceId"] == own
 
 
+def test_an_external_id_or_a_key_tells_nothing_of_a_hidden_experiment(cluster, hidden):
+    """Whoever does not see the experiment of a name gets an experiment of that name of their own, and finds that one again."""
+    config = "name: n\nsearcher: {name: custom, metric: loss}\nentrypoint: ''\n"
+
+    def put(who, project, name="nightly"):
+        status, said = cluster.ask(who, f"/api/v1/experiments/by-external-id/{name}", {"config": config, "unmanaged": True, "projectId": project}, "PUT")
+        assert status == 200, said
+        made = json.loads(said)["experiment"]
+        assert (made["externalExperimentId"], made["projectId"]) == (name, project)
+        return made["id"]
+
+    def trial(who, experiment):
+        status, said = cluster.ask(who, "/api/v1/trials", {"createTrialRequest": {"experimentId": experiment, "unmanaged": True, "hparams": {}}, "externalTrialId": "t"}, "PUT")
+        assert status == 200, said
+        return json.loads(said)["trial"]["id"]
+
+    def found(who):
+        status, said = cluster.ask(who, "/api/v1/trials/by-external-id/nightly/t")
+        return json.loads(said)["trial"]["id"] if status == 200 else status
+
+    def keyed(who, project):
+        status, said = cluster.ask(who, "/troupe/v1/experiments", {"config": config.replace("''", "'true'").replace("custom", "single"), "project": project, "activate": False, "key": "my-key"})
+        assert status == 200, said
+        return json.loads(said)["id"]
+    theirs = put("ann", hidden["project"])
+    cluster.give("Editor", "-u", "zoe", "-w", "Uncategorized")
+    try:
+        assert found("zoe") == 404
+        mine = put("zoe", 1)
+        assert mine != theirs and put("zoe", 1) == mine and put("ann", hidden["project"]) == theirs
+        trials = {who: trial(who, experiment) for who, experiment in (("ann", theirs), ("zoe", mine))}
+        kept = {"ann": keyed("ann", hidden["project"]), "zoe": keyed("zoe", 1)}
+        assert kept["ann"] != kept["zoe"]
+        for _ in range(2):
+            assert (put("zoe", 1), put("ann", hidden["project"])) == (mine, theirs)
+            assert {who: found(who) for who in trials} == trials and found("vic") == trials["ann"] and found("wes") == trials["ann"]
+            assert {"ann": keyed("ann", hidden["project"]), "zoe": keyed("zoe", 1)} == kept
+            cluster.again()
+    finally:
+        cluster.give("Editor", "-u", "zoe", "-w", "Uncategorized", take=True)
+
+
 def test_what_a_task_reports_arrives_when_its_owner_has_left(cluster, hidden):
     experiment = hidden["experiment"]
     cluster.give("Editor", "-u", "ann", "-w", "hush-workspace", take=True)

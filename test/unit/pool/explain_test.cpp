@@ -264,6 +264,34 @@ TEST(PoolExplain, GivesNoStartWhereOlderRunsBelowALimitTakeWhatBecomesFree) {
   EXPECT_EQ(p.why(4, {outlook(1, 30), outlook(2, 90)})["estimate"]["seconds"], 30);
 }
 
+/// In a pool of turns the older job, which asks again, has as little as the newcomer once its gang has ended.
+TEST(PoolExplain, GivesNoStartWhereTheOlderJobHasItsTurnOnceMore) {
+  pool_settings turns;
+  turns.scheduler = scheduler_kind::round_robin;
+  explained_pool p(turns);
+  const auto of_first = [](run_terms& r) {
+    r.job.job = {1};
+    r.job.submitted = t0;
+  };
+  p.up("a", 4).ask(1, 4, 42, of_first).wait(30s).ask(3, 2);
+  EXPECT_EQ(p.why(3, {outlook(1, 40)})["estimate"]["seconds"], 40) << "nobody else waits";
+  p.ask(2, 4, 42, of_first);
+  auto said = p.why(3, {outlook(1, 40)});
+  EXPECT_EQ(said["position"], 1);
+  EXPECT_TRUE(said["estimate"].is_null());
+  EXPECT_EQ(said["also"].back()["code"], "behind");
+  EXPECT_EQ(said["also"].back()["text"], "once these slots become free it is the turn of trial 2: its job has "
+                                         "fewer slots then, or as many and is older");
+  p.wait(40s).tell(slots_released{run(1), ""});
+  EXPECT_EQ(p.code(2), "running");
+  said = p.why(3, {outlook(2, 40)});
+  EXPECT_EQ(said["estimate"]["seconds"], 40) << "the second turn was the last before it";
+  p.ask(4, 4, 42, of_first);
+  EXPECT_EQ(p.why(3, {outlook(2, 40)})["estimate"]["seconds"], 40);
+  p.wait(40s).tell(slots_released{run(2), ""});
+  EXPECT_EQ(p.code(3), "running");
+}
+
 TEST(PoolExplain, WhoIsNextStartsWhenEnoughHoldersHaveEnded) {
   explained_pool p;
   p.up("a", 1).up("b", 1).ask(1, 1).ask(2, 1).ask(3, 2);

@@ -246,10 +246,28 @@ TEST_P(TurnsOfJobs, AYoungerJobGetsItsTurnThoughTheOlderOneKeepsAsking) {
       break;
   }
   EXPECT_EQ(served, "grant(20.1 a:0,1,2,3)");
-  EXPECT_LE(now - t0, 160s);
+  EXPECT_LE(now - t0, 80s) << "the older one has one more turn";
   now += 40s;
   EXPECT_EQ(ask_of(2, 21, 4), "");
   EXPECT_NE(leaves(20).find("grant(1"), std::string::npos) << "then it is the turn of the older one";
+}
+
+/// The job of the gang has no run between two of them, but both come in one decision.
+TEST_P(TurnsOfJobs, WhoseRunsFollowEachOtherHasASecondTurn) {
+  tell(agent_up{"a", 4});
+  EXPECT_EQ(ask_of(1, 10, 4), "grant(10.1 a:0,1,2,3)");
+  now += 30s;
+  EXPECT_EQ(ask_of(2, 20, 2), "");
+  const auto follows = [&](std::uint64_t trial) {
+    slots_requested ev{run(trial + 1), 4};
+    ev.run = terms(1, now);
+    ev.run.job.submitted = t0;
+    return show(machine.apply({slots_released{run(trial), ""}, ev}, now));
+  };
+  now += 270s;
+  EXPECT_EQ(follows(10), "grant(11.1 a:0,1,2,3) reserve(20.1 a:0,1)");
+  now += 300s;
+  EXPECT_NE(follows(11).find("grant(20.1 a:0,1)"), std::string::npos);
 }
 
 TEST_P(TurnsOfJobs, WhoHasJustComeIsPassedByNobodysSecondTurn) {
