@@ -94,8 +94,8 @@ result<std::int64_t> query_list::number(std::string_view name, std::int64_t othe
                                   std::string(text.substr(0, 40)) + "' is not a whole number"};
   if ((name == "limit" || name == "offset") &&
       (x < std::numeric_limits<std::int32_t>::min() || x > std::numeric_limits<std::int32_t>::max()))
-    return error{errc::invalid, "query parameter " + std::string(name) + ": '" +
-                                  std::string(text.substr(0, 40)) + "' does not fit into 32 bits"};
+    return error{errc::invalid, std::string(name) + ": '" + std::string(text.substr(0, 40)) +
+                                  "' does not fit into 32 bits"}; // a body's fields come this way too
   return x;
 }
 

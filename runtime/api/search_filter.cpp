@@ -341,8 +341,8 @@ bool reads_as_time(const std::string& text) { return read_time(text).has_value()
 
 result<std::vector<sort_key>> read_sort(const std::string& text, const std::vector<known_column>& known) {
   std::vector<sort_key> out;
-  for (std::size_t from = 0; from < text.size();) {
-    auto end = std::min(text.find(',', from), text.size());
+  for (std::size_t from = 0, end = 0; !text.empty() && end < text.size();) {
+    end = std::min(text.find(',', from), text.size());
     const auto one = text.substr(from, end - from);
     from = end + 1;
     const auto equals = one.rfind('=');
@@ -354,9 +354,9 @@ result<std::vector<sort_key>> read_sort(const std::string& text, const std::vect
       return error{errc::invalid, "invalid sort direction: '" + way.substr(0, 50) + "'"};
     sort_key key;
     key.down = way == "desc";
-    if (name.starts_with("hp."))
+    if (name.starts_with("hp.") && name != "hp.")
       key.column = {column_of::hyperparameter, name.substr(3)};
-    else if (name.starts_with("metadata."))
+    else if (name.starts_with("metadata.") && name != "metadata.")
       key.column = {column_of::metadata, name.substr(9)};
     else if (const auto* found = find_column(known, name))
       key.column = {column_of::row, name, found->kind};

@@ -196,6 +196,10 @@ TEST(SearchFilter, RefusesWhatIsNone) {
 TEST(SearchSort, ReadsColumnsAndOrdersRows) {
   const auto fault = [](const char* text) { return read_sort(text, known).error().what; };
   EXPECT_TRUE(fault("id").starts_with("invalid sort parameter"));
+  EXPECT_TRUE(fault(",").starts_with("invalid sort parameter"));
+  EXPECT_TRUE(fault("id=asc,").starts_with("invalid sort parameter"));
+  EXPECT_TRUE(fault("hp.=asc").starts_with("invalid sort col"));
+  EXPECT_TRUE(fault("metadata.=asc").starts_with("invalid sort col"));
   EXPECT_TRUE(fault("id=up").starts_with("invalid sort direction"));
   EXPECT_TRUE(fault("nothing=asc").starts_with("invalid sort col"));
   EXPECT_TRUE(fault("validation.loss.median=asc").starts_with("invalid sort col"));
