@@ -132,6 +132,9 @@ result<command_output> run_command(const std::vector<std::string>& words,
   const auto child = ::fork();
   if (child == 0) {
     ::setpgid(0, 0);
+    // Where this process is killed meanwhile, nobody is left to end the command.
+    ::signal(SIGALRM, SIG_DFL);
+    ::alarm(static_cast<unsigned>(limit.count() / 1000 + 2));
     become(argv.data(), envp.data(), in, out.write, err.write, fault.write);
   }
   const int fork_fault = errno;
