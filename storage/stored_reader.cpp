@@ -408,9 +408,9 @@ result<std::vector<experiment_id>> stored_reader::experiments_with_key(std::stri
   std::vector<experiment_id> out;
   auto at = now->scan(family::rows, keys::tagged('K', key), keys::tagged('K', after_numbered(key)));
   for (; at->valid(); at->next()) {
-    if (at->value().size() != 8)
+    if (at->data().size() != 8)
       continue;
-    const experiment_id id{keys::last_number(at->value())};
+    const experiment_id id{keys::last_number(at->data())};
     if (auto there = read_experiment(*now, id))
       out.push_back(id);
     else if (there.error().code != errc::not_found) // deleted
