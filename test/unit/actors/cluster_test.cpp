@@ -34,7 +34,7 @@ TEST(Cluster, CreatesOncePerKey) {
 }
 
 TEST(Cluster, TellsNobodyOfAnotherExperimentByItsKey) {
-  cluster c({{0}, {0}});
+  cluster c({{0}, {0}}), after({{0}, {0}});
   const auto sees = [](std::set<std::uint64_t> mine) {
     return [mine](experiment_id id) { return mine.contains(id.value); };
   };
@@ -43,8 +43,10 @@ TEST(Cluster, TellsNobodyOfAnotherExperimentByItsKey) {
   const auto create = [&](const std::string& key, const cluster::seen_by& by) {
     wanted.key = key;
     const auto made = c.create(wanted, by);
-    for (const auto& fact : made.facts)
+    for (const auto& fact : made.facts) {
       keys.push_back(std::get<experiment_created>(fact).key);
+      after.replay(*decode_as<cluster_fact>(encode_as(fact)));
+    }
     return made.id.value;
   };
   EXPECT_EQ(create("nightly", sees({1})), 1u);
@@ -58,6 +60,8 @@ TEST(Cluster, TellsNobodyOfAnotherExperimentByItsKey) {
   EXPECT_EQ(keys, (std::vector<std::string>{"nightly", numbered_key("nightly", 2), numbered_key("nightly", 3),
                                             "night", "nightly2"}));
   EXPECT_EQ(c.with_key("nightly", sees({})), experiment_id{});
+  for (std::uint64_t id : {1, 2, 3})
+    EXPECT_EQ(after.with_key("nightly", sees({id})), experiment_id{id}) << "also after a restart";
 
   EXPECT_EQ(c.order_deletion({1}, "ada", t0).size(), 1u);
   EXPECT_EQ(c.deleted(experiment_id{1}, {}, t0).size(), 1u);
