@@ -280,8 +280,9 @@ TEST(PoolExplain, GivesNoStartWhereTheOlderJobHasItsTurnOnceMore) {
   EXPECT_EQ(said["position"], 1);
   EXPECT_TRUE(said["estimate"].is_null());
   EXPECT_EQ(said["also"].back()["code"], "behind");
-  EXPECT_EQ(said["also"].back()["text"], "once these slots become free it is the turn of trial 2: its job has "
-                                         "fewer slots then, or as many and is older");
+  EXPECT_EQ(said["also"].back()["text"],
+            "once these slots become free it is the turn of trial 2: its job has "
+            "fewer slots then, or as many and is older");
   p.wait(40s).tell(slots_released{run(1), ""});
   EXPECT_EQ(p.code(2), "running");
   said = p.why(3, {outlook(2, 40)});
