@@ -42,7 +42,10 @@ std::vector<pool_action> pool::decided(std::span<const pool_event> events, time_
     report_unheld(out);
   if (phase_ == phase::placing)
     decide(out, now);
-  left_.clear();
+  if (queue_.empty() && !left_.empty()) { // nobody waits whom these could pass
+    left_.clear();
+    leavers_.clear();
+  }
   return out;
 }
 
@@ -671,6 +674,14 @@ agent_parts pool::place(actions& out, pool_run& run) {
     each_slot(run.kept, [&](pool_agent& agent, int slot) {
       all = all && agent.slots[static_cast<std::size_t>(slot)].bars == pool_agent::kept;
     });
+    if (all && run.kept.size() > 1) { // meanwhile fewer agents may hold it
+      bars lifted;
+      lift(lifted, run.kept, pool_agent::kept);
+      auto on = fit(run, run.slots);
+      lower(lifted);
+      if (!on.empty() && on.size() < run.kept.size())
+        return on;
+    }
     if (all)
       return run.kept;
   }

@@ -128,6 +128,7 @@ private:
   // Runs and jobs (pool_runs.cpp).
   pool_run& enter(allocation_id id, run_terms terms, int slots, int least);
   void forget(pool_run& run);
+  void note_leaver(const pool_job& job);
   run_terms dated(run_terms terms) const;
   void withdraw(actions& out, pool_run& run);
   void take_holder(actions& out, allocation_id id, const run_terms& terms, std::pair<int, int> wanted,
@@ -402,8 +403,10 @@ private:
   /// what the job had when it was served again. Standings ascend and times descend: an entry is removed when
   /// one with a higher standing has a later time. A grant changes few entries.
   std::vector<std::pair<pool_policy::standing, time_point>> second_turns_;
-  /// In a pool of turns, jobs of which all runs have left in these events, and when they were served.
+  /// In a pool of turns, jobs whose runs have all left while others wait, and when they were served last. They
+  /// may ask again. `leavers_` has the same jobs, those that left first at the front; both are bounded.
   std::map<experiment_id, time_point> left_;
+  std::deque<experiment_id> leavers_;
   std::optional<time_point> ripe_;  ///< when a possible victim will have run for min_run
   std::set<allocation_id> elastic_; ///< runs that hold fewer slots than they asked for
   std::set<std::pair<time_point, allocation_id>> patient_; ///< runs that have not waited for fallback_after

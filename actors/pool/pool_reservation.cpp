@@ -199,8 +199,8 @@ bool pool::was_passed(const pool_run& run) const {
 }
 
 /// To be called before a run of the job gets slots. Whoever waits, has not more than this job, and got
-/// nothing since the job's former turn ended, is passed by its second one: where a job's runs end, it has as little
-/// as those who wait, and where it is the older one its turn comes before theirs, again and again.
+/// nothing since the job's former turn ended, is passed by its second one: where a job's runs end, it has as
+/// little as those who wait, and where it is the older one its turn comes before theirs, again and again.
 void pool::note_second_turn(const pool_job& job) {
   if (job.served == time_point{})
     return;

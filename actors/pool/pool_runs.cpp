@@ -97,6 +97,16 @@ void pool::rerank(pool_job& job) {
   job.rank = rank;
 }
 
+void pool::note_leaver(const pool_job& job) {
+  constexpr std::size_t most = 4096;
+  if (left_.insert_or_assign(job.terms.job, job.served).second)
+    leavers_.push_back(job.terms.job);
+  if (leavers_.size() > most) {
+    left_.erase(leavers_.front());
+    leavers_.pop_front();
+  }
+}
+
 /// Forgets a run that is in no queue and holds nothing.
 void pool::forget(pool_run& run) {
   auto& job = *run.job;
@@ -110,7 +120,7 @@ void pool::forget(pool_run& run) {
     aside_.erase({run_bar::job, {}, id});
     policy_->forget(job);
     if (!policy_->ranked())
-      left_.emplace(id, job.served);
+      note_leaver(job);
     jobs_.erase(id);
   }
 }

@@ -215,6 +215,20 @@ TEST_F(ReservationWithPreemption, ARunThatWaitsForItsVictimsHoldsUpNobodyElsewhe
   EXPECT_EQ(tell(slots_released{run(2), ""}), "grant(4.1 b:0)");
 }
 
+/// The victim's slots are on two agents. When they are free, one of these agents could hold the run.
+TEST_F(ReservationWithPreemption, FewerAgentsThanThoseOfItsVictimsMayHoldIt) {
+  tell(slots_held{run(1), {{"a", {0}}, {"b", {0}}}, terms(1, 50), 2, 0, t0});
+  tell(slots_held{run(2), {{"b", {1}}}, terms(2, 5), 1, 0, t0});
+  tell(agent_up{"a", 1});
+  tell(agent_up{"b", 2});
+  EXPECT_EQ(tell(holders_heard{}), "");
+  EXPECT_EQ(ask(3, 2, 10), "preempt(1.1 for 3.1 priority)");
+  EXPECT_EQ(ask(4, 1, 42), "");
+  EXPECT_EQ(tell(slots_released{run(2), ""}), "grant(4.1 b:1)");
+  EXPECT_EQ(tell(slots_released{run(4), ""}), "");
+  EXPECT_EQ(tell(slots_released{run(1), ""}), "grant(3.1 b:0,1)");
+}
+
 class TurnsOfJobs : public ReservationAfterARestart {
 protected:
   TurnsOfJobs() {
@@ -268,6 +282,25 @@ TEST_P(TurnsOfJobs, WhoseRunsFollowEachOtherHasASecondTurn) {
   EXPECT_EQ(follows(10), "grant(11.1 a:0,1,2,3) reserve(20.1 a:0,1)");
   now += 300s;
   EXPECT_NE(follows(11).find("grant(20.1 a:0,1)"), std::string::npos);
+}
+
+/// Between two runs the older jobs have none, neither in the queue nor on slots.
+TEST_P(TurnsOfJobs, AGangIsNotStarvedByOlderJobsThatAskOneRunAfterTheOther) {
+  tell(agent_up{"a", 2});
+  EXPECT_EQ(ask_of(1, 10, 1), "grant(10.1 a:0)");
+  EXPECT_EQ(ask_of(2, 20, 1), "grant(20.1 a:1)");
+  now += 30s;
+  EXPECT_EQ(ask_of(3, 30, 2), "");
+  std::string served;
+  for (std::uint64_t i = 0; i < 20 && served.find("grant(30.1") == served.npos; ++i) {
+    now += 10s;
+    served = leaves((i % 2 == 0 ? 10 : 20) + i / 2);
+    now += 1s;
+    if (served.find("grant(30.1") == served.npos)
+      served = ask_of(1 + i % 2, (i % 2 == 0 ? 11 : 21) + i / 2, 1);
+  }
+  EXPECT_NE(served.find("grant(30.1 a:0,1)"), std::string::npos) << served;
+  EXPECT_LE(now - t0, 30s + 60s + 3 * 11s);
 }
 
 TEST_P(TurnsOfJobs, WhoHasJustComeIsPassedByNobodysSecondTurn) {
