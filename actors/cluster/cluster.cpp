@@ -8,10 +8,15 @@ namespace troupe {
 
 experiment_id cluster::with_key(const std::string& key, const seen_by& sees) const {
   const auto end = keys_.lower_bound(after_numbered(key));
-  for (auto at = keys_.lower_bound(key); at != end; ++at)
-    if (sees(at->second))
+  experiment_id first;
+  for (auto at = keys_.lower_bound(key); at != end; ++at) {
+    const auto how = sees(at->second);
+    if (how == sight::own)
       return at->second;
-  return {};
+    if (how == sight::seen && !first)
+      first = at->second;
+  }
+  return first;
 }
 
 cluster::created cluster::create(experiment_created wanted, const seen_by& sees) {

@@ -31,6 +31,8 @@ caf::result<command_result> cluster_creation::on(const std::string& user,
   auto answer = value::object();
   if (const auto fine = check_no_mask(checked->config.settings, x.config, x.config_name); !fine)
     answer = {{"masked", fine.error().what}};
+  if (x.unmanaged) // no pool would place its trials
+    return answered(std::move(answer));
   auto to = self_->make_response_promise<command_result>();
   check_size(checked->config.settings,
              [to, answer = std::move(answer)](const result<value>& warnings) mutable {
@@ -126,7 +128,13 @@ result<void> cluster_creation::with_source(value& settings) const {
 }
 
 cluster::seen_by cluster_creation::seen_by(const std::string& user) const {
-  return [this, user](experiment_id id) { return !setup_.roles || machine_.sees(user, id); };
+  return [this, user](experiment_id id) {
+    if (setup_.roles && !machine_.sees(user, id))
+      return cluster::sight::none;
+    const auto row = peers_.reads->experiment(id);
+    const bool own = row && machine_.records.now_named(row->owner) == machine_.records.now_named(user);
+    return own ? cluster::sight::own : cluster::sight::seen;
+  };
 }
 
 caf::result<command_result> cluster_creation::on(const std::string& user, commands::experiment_create x) {

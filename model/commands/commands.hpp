@@ -58,13 +58,15 @@ struct experiment_validate {
   value config;
   std::string config_name = "experiment.yaml", template_name;
   project_id project;
+  bool unmanaged = false;
   static constexpr auto fields() {
     using t = experiment_validate;
     return std::tuple{
       need("config", &t::config, "text of the configuration, as submitted"),
       maybe("config_name", &t::config_name, "the file that diagnostics name"),
       maybe("template", &t::template_name, "name of a template below the configuration"),
-      maybe("project", &t::project, "where it would belong; 0: what the configuration names")};
+      maybe("project", &t::project, "where it would belong; 0: what the configuration names"),
+      maybe("unmanaged", &t::unmanaged, "whether its trials would run outside of the cluster")};
   }
   static constexpr about is{"experiment.validate",
                             cluster,

@@ -389,7 +389,9 @@ private:
                    text(wire::field::content_type),
                    text("Last-Event-ID"),
                    http_.wants_upgrade() ? text(wire::field::upgrade) : std::string(),
-                   text(wire::field::host),
+                   h.count(wire::field::host) != 0 && text(wire::field::host).empty()
+                     ? ":" // a client that names no host at all is not a browser
+                     : text(wire::field::host),
                    text(wire::field::origin),
                    text("Sec-Fetch-Site"),
                    text(wire::field::if_none_match),

@@ -123,15 +123,16 @@ void create_as(const call_ptr& c, const reply& back, const std::string& external
     return back(failure(with.error()));
   with->external_id = external_id;
   if (validate_only)
-    return command(
-      c, back,
-      commands::experiment_validate{with->config, with->config_name, with->template_name, with->project},
-      [forks = with->parent.value != 0](const value& got) -> result<value> {
-        if (const auto masked = got.value("masked", std::string()); !masked.empty() && !forks)
-          return error{errc::invalid, masked};
-        return value{
-          {"experiment", empty_experiment_shape()}, {"config", nullptr}, {"warnings", value::array()}};
-      });
+    return command(c, back,
+                   commands::experiment_validate{with->config, with->config_name, with->template_name,
+                                                 with->project, with->unmanaged},
+                   [forks = with->parent.value != 0](const value& got) -> result<value> {
+                     if (const auto masked = got.value("masked", std::string()); !masked.empty() && !forks)
+                       return error{errc::invalid, masked};
+                     return value{{"experiment", empty_experiment_shape()},
+                                  {"config", nullptr},
+                                  {"warnings", value::array()}};
+                   });
   c->parts->cluster.order(c->by.who, std::move(*with), [c, back, external_id](result<value> got) {
     auto row = got ? c->parts->storage->experiment({got->value("id", std::uint64_t{0})})
                    : result<experiment_row>(got.error());

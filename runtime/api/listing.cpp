@@ -1,7 +1,9 @@
 #include "runtime/api/listing.hpp"
 
+#include "model/chosen_name.hpp"
 #include "model/config/duration_text.hpp"
 
+#include <algorithm>
 #include <cctype>
 
 namespace troupe::api {
@@ -10,7 +12,8 @@ std::string folded(std::string_view text) {
   std::string out;
   for (unsigned char c : text)
     out += static_cast<char>(std::tolower(c));
-  return out;
+  const bool plain = std::all_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x80; });
+  return plain ? out : case_folded(out);
 }
 
 bool contains_folded(std::string_view text, std::string_view part) {

@@ -11,7 +11,7 @@
 
 namespace troupe::api {
 
-std::string folded(std::string_view text); ///< the text in lower case; only ASCII letters change
+std::string folded(std::string_view text); ///< the text without upper and lower case, for comparisons
 bool contains_folded(std::string_view text, std::string_view part);
 bool is_descending(const query_list& query); ///< whether `orderBy` asks for descending order
 

@@ -211,7 +211,8 @@ std::vector<std::string> words_under(fields& f, const char* key) {
 
 } // namespace
 
-result<std::vector<experiment_id>> chosen_experiments(const call& c, fields& f, project_id in) {
+result<std::vector<experiment_id>> chosen_experiments(const call& c, fields& f, project_id in,
+                                                      const std::string& usual_state) {
   std::vector<experiment_id> ids;
   std::set<experiment_id> known;
   for (const auto id : f.ids<experiment_id>("experimentIds"))
@@ -231,7 +232,8 @@ result<std::vector<experiment_id>> chosen_experiments(const call& c, fields& f, 
     return all.error();
   const auto name = by.text("name"), description = by.text("description");
   const auto project = by.number("projectId");
-  const auto labels = words_under(by, "labels"), states = words_under(by, "states");
+  const auto labels = words_under(by, "labels");
+  auto states = words_under(by, "states");
   const auto users = by.ids<user_id>("userIds");
   const auto without = by.ids<experiment_id>("excludedExperimentIds");
   const auto is_in = [](const auto& list, const auto& x) {
@@ -243,6 +245,8 @@ result<std::vector<experiment_id>> chosen_experiments(const call& c, fields& f, 
   (void)by.flag("archived");
   if (by.bad())
     return *by.bad();
+  if (states.empty() && !usual_state.empty())
+    states.push_back(usual_state);
   ids.clear();
   for (const auto& one : *all) {
     const auto& face = *one.lasting;
@@ -278,9 +282,10 @@ result<void> of_any_state(const experiment_row&) { return {}; }
 
 /// Gives one order for each experiment, all together. `make` returns the order, or the refusal of a caller
 /// who may not give it; `fits` fails where the experiment's state keeps it from getting the order, and is
-/// asked only for who may give it.
+/// asked only for who may give it. `usual_state` as chosen_experiments takes it.
 template <class Make, class Fits>
-void on_each(const call_ptr& c, const reply& back, const Make& make, const Fits& fits) {
+void on_each(const call_ptr& c, const reply& back, const Make& make, const Fits& fits,
+             const std::string& usual_state = "") {
   auto body = parse_object(c->body);
   if (!body)
     return back(failure(body.error()));
@@ -289,7 +294,7 @@ void on_each(const call_ptr& c, const reply& back, const Make& make, const Fits&
   const auto in = parse_id<project_id>(c->named("projectId")); // no id: of all projects
   if (!in && c->named("projectId") != "-1")
     f.fault("projectId", "of the path has to be a project's number, or -1 for all");
-  auto ids = chosen_experiments(*c, f, in);
+  auto ids = chosen_experiments(*c, f, in, usual_state);
   if (!ids)
     return back(failure(ids.error()));
   if (f.bad())
@@ -340,7 +345,8 @@ handler bulk_of() {
         if (terminal(row.state) && !std::is_same_v<Order, commands::experiment_kill>)
           return error{errc::conflict, "experiment in terminal state"};
         return {};
-      });
+      },
+      std::is_same_v<Order, commands::experiment_activate> ? "STATE_PAUSED" : "");
   };
 }
 

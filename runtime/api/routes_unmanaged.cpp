@@ -74,6 +74,13 @@ result<value> by_external_id(const call& c) {
   if (!named || named->empty())
     return named ? none : named.error();
   auto row = c.parts->storage->experiment(named->front());
+  const auto self = c.parts->users->owner(c.by.who.user);
+  for (const auto id : *named) // the caller's own one before others
+    if (auto one = c.parts->storage->experiment(id); one && self)
+      if (const auto owner = c.parts->users->owner(one->owner); owner && owner->id == self->id) {
+        row = std::move(one);
+        break;
+      }
   if (!row || !row->unmanaged)
     return row || row.error().code == errc::not_found ? none : row.error();
   auto trials = c.parts->storage->trials(row->id);

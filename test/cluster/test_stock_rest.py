@@ -193,6 +193,18 @@ def test_an_ended_experiment_may_be_killed_again_and_nothing_else(cluster, user,
     assert b.get_GetExperiment(user, experimentId=ended).experiment.to_json() == before
 
 
+def test_activate_with_filters_takes_those_that_are_paused(cluster, user, ended):
+    paused, _ = cluster.create("--paused", name="Grüße an alle", hparams="{steps: 1}")
+    chosen = {"name": "GRÜ"}
+    assert [e.id for e in b.get_GetExperiments(user, name=chosen["name"]).experiments] == [paused], "any case of any alphabet"
+    post = lambda verb, filters: user.post(f"/api/v1/projects/1/experiments/{verb}", json={"filters": filters, "projectId": 1}).json()["results"]
+    assert post("activate", {"name": "", "excludedExperimentIds": [paused]}) == [], "the others have ended"
+    assert post("activate", chosen) == [{"id": paused, "error": ""}]
+    cluster.wait(paused)
+    assert post("activate", chosen) == []
+    assert post("activate", {**chosen, "states": ["STATE_COMPLETED"]}) == [{"id": paused, "error": "experiment in terminal state"}]
+
+
 def test_lists_refuse_what_they_cannot_do(cluster, user, search):
     for path, what in (("experiments?states=STATE_UP", "states: there is no 'STATE_UP'"), ("experiments?sortBy=SORT_BY_LUCK", "sortBy: there is no"),
                        ("experiments?userIds=me", "userIds has to be a number"), ("users?sortBy=x", "sortBy: there is no"),

@@ -197,6 +197,8 @@ def test_bad_input_is_refused_with_its_place(cluster, user):
     refused("unmanaged", b.post_CreateTrial, body=b.v1CreateTrialRequest(experimentId=managed, hparams={}))
     refused("can't fork into an unmanaged experiment", b.post_CreateExperiment,
             body=b.v1CreateExperimentRequest(config=config, unmanaged=True, parentId=managed))
+    b.post_CreateExperiment(user, body=b.v1CreateExperimentRequest(config="searcher: {name: custom, metric: loss}\n", unmanaged=True, validateOnly=True))
+    refused("entrypoint", b.post_CreateExperiment, body=b.v1CreateExperimentRequest(config="searcher: {name: single, metric: loss}\n", validateOnly=True))
     refused("unmanaged", b.put_PutExperiment, externalExperimentId="m", body=b.v1CreateExperimentRequest(config=config))
     refused("access denied", b.post_StartTrial, trialId=trial, body=b.v1StartTrialRequest(trialId=trial))
     refused("access denied", b.patch_PatchTrial, trialId=trial, body=b.v1PatchTrialRequest(trialId=trial, state=b.trialv1State.COMPLETED))

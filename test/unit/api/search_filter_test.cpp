@@ -19,7 +19,7 @@ const std::vector<known_column> known = {
 result<value> row(const column_name& column) {
   static const value fields = {{"id", 7},
                                {"name", "Digits of Ada"},
-                               {"tags", {"good", "old"}},
+                               {"tags", {"good", "old", "Grüße"}},
                                {"state", "COMPLETED"},
                                {"parentArchived", false},
                                {"startTime", "2026-03-04T05:06:07.000000Z"}};
@@ -67,6 +67,7 @@ TEST(SearchFilter, ComparesEachKindOfColumn) {
     {condition("name", "notContains", "\"of ada\""), "no"},
     {condition("name", "=", "\"digits of ada\""), "no"},
     {condition("tags", "contains", "\"OLD\""), "yes"},
+    {condition("tags", "contains", "\"GRÜ\""), "yes"},
     {condition("tags", "isEmpty", "null"), "no"},
     {condition("tags", "notEmpty", "null"), "yes"},
     {condition("state", "=", "\"STATE_COMPLETED\""), "yes"},
