@@ -267,6 +267,7 @@ private:
   bool make_room(actions& out, pool_run& run, time_point now);
   std::optional<allocation_id> preempt_for(actions& out, pool_run& run, std::vector<lack> lacks,
                                            const std::set<allocation_id>& spared, time_point now);
+  bool will_be_free(const agent_parts& on) const;
   bool hopeless(const pool_run& run, const std::vector<lack>& lacks) const;
   void remember(const pool_run& run, const std::vector<lack>& lacks, std::optional<time_point> later);
   void stand_by(const pool_run& run, const std::vector<lack>& lacks);

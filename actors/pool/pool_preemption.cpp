@@ -108,6 +108,8 @@ std::optional<allocation_id> pool::preempt_for(actions& out, pool_run& run, std:
   });
   on = fit(run, run.need());
   lower(lifted);
+  if (victims.empty() && run.reserved && will_be_free(run.kept))
+    return std::nullopt; // the reservation is as good, and nobody else gets its slots
   drop_kept(&out, run);
   take_from(out, others, on);
   for (auto* victim : victims)
@@ -115,6 +117,16 @@ std::optional<allocation_id> pool::preempt_for(actions& out, pool_run& run, std:
   keep(run, std::move(on), false, now);
   run.loose = victims.empty();
   return std::nullopt;
+}
+
+/// Whether nobody holds these slots but runs that are stopping.
+bool pool::will_be_free(const agent_parts& on) const {
+  bool all = true;
+  each_slot(on, [&](const pool_agent& agent, int slot) {
+    const auto* holder = agent.slots[static_cast<std::size_t>(slot)].holder;
+    all = all && (!holder || holder->state == pool_run::phase::stopping);
+  });
+  return all;
 }
 
 /// Whether it is already known that preemption cannot help a run that lacks room below these limits. It never

@@ -215,6 +215,23 @@ TEST_F(ReservationWithPreemption, ARunThatWaitsForItsVictimsHoldsUpNobodyElsewhe
   EXPECT_EQ(tell(slots_released{run(2), ""}), "grant(4.1 b:0)");
 }
 
+/// Whoever preempts a holder of reserved slots takes none of them, and nobody else does.
+TEST_F(ReservationWithPreemption, ItStaysWhereItsHoldersArePreemptedForAnother) {
+  tell(holders_heard{});
+  tell(agent_up{"a", 4});
+  ask(2, 2, 42);
+  slots_requested gang{run(3), 3};
+  gang.run = terms(3, 42);
+  gang.run.rules.single_node = true;
+  EXPECT_EQ(tell(gang), "");
+  now += 61s;
+  EXPECT_EQ(ask(4, 1, 42), "reserve(3.1 a:0,2,3)");
+  now += 40s;
+  EXPECT_EQ(ask(1, 1, 42), "preempt(2.1 for 1.1 priority)") << "the free ones are reserved";
+  EXPECT_TRUE(machine.explain(run(3), now)["reservation"].is_object());
+  EXPECT_EQ(tell(slots_released{run(2), ""}), "grant(1.1 a:1) grant(3.1 a:0,2,3)");
+}
+
 /// The victim's slots are on two agents. When they are free, one of these agents could hold the run.
 TEST_F(ReservationWithPreemption, FewerAgentsThanThoseOfItsVictimsMayHoldIt) {
   tell(slots_held{run(1), {{"a", {0}}, {"b", {0}}}, terms(1, 50), 2, 0, t0});
