@@ -195,14 +195,8 @@ public:
     case column_of::metric:
       if (trial_)
         return metric_at(*c_, *trial_, column.name);
-      if (!row.best_trial)
-        return value(nullptr);
-      if (!best_) {
-        auto best = c_->parts->storage->trial(row.best_trial);
-        if (!best)
-          return best.error().code == errc::not_found ? result<value>(value(nullptr)) : best.error();
-        best_ = std::move(*best);
-      }
+      if (const auto known = best(); !known || !*known)
+        return known ? result<value>(value(nullptr)) : known.error();
       return metric_at(*c_, *best_, column.name);
     case column_of::row:
       break;
@@ -218,6 +212,17 @@ public:
   }
 
 private:
+  /// The best trial of the experiment; null: there is none.
+  result<const trial_row*> best() {
+    if (!best_ && experiment().best_trial) {
+      auto row = c_->parts->storage->trial(experiment().best_trial);
+      if (!row && row.error().code != errc::not_found)
+        return row.error();
+      if (row)
+        best_ = std::move(*row);
+    }
+    return best_ ? &*best_ : nullptr;
+  }
   static value time_of(time_point at) { return at == time_point{} ? value() : value(to_rfc3339(at)); }
   static value seconds_of(time_point from, time_point until) {
     return std::chrono::duration_cast<std::chrono::seconds>(until - from).count();
@@ -270,6 +275,13 @@ private:
       return value(row.checkpoint_count);
     if (name == "checkpointSize")
       return value(row.checkpoint_bytes);
+    if (name == "externalTrialId" && row.unmanaged) { // the name of its best trial
+      const auto known = best();
+      if (!known)
+        return known.error();
+      const auto own = *known ? external_name((*known)->key) : std::string();
+      return own.empty() ? value() : value(own);
+    }
     return shared_column(name);
   }
 
@@ -459,6 +471,8 @@ result<value> search_experiments(const call& c) {
         if (!shape)
           return shape.error();
         one["bestTrial"] = std::move(*shape);
+        if (const auto own = external_name(best->key); !own.empty())
+          one["experiment"]["externalTrialId"] = own;
       }
     list.push_back(std::move(one));
   }

@@ -100,8 +100,7 @@ public:
     }
     place_trials();
     for (auto& one : decisions_)
-      if (one.at("what") == "stopped" && one.contains("rung") &&
-          at_full_length(walks_.at({one.at("trial").get<std::uint64_t>()})))
+      if (one.at("what") == "stopped" && at_full_length(walks_.at({one.at("trial").get<std::uint64_t>()})))
         one["what"] = "finished";
     return value{{"searcher", section_.value("name", value(""))},
                  {"metric", row_.metric},
@@ -211,8 +210,10 @@ private:
     }
   }
 
-  /// Whether the trial was stopped at the highest rung of its bracket.
+  /// Whether the trial was stopped at the highest rung of its bracket, or at the end of its training.
   bool at_full_length(const walk& w) const {
+    if (w.stop && w.stop->why.ends_with("full length reached"))
+      return true;
     return w.stop && w.stop->rung >= 0 && w.bracket < brackets_.size() &&
            static_cast<std::size_t>(w.stop->rung) + 1 == brackets_[w.bracket].units.size();
   }

@@ -131,6 +131,10 @@ def test_a_failure_is_an_error_and_both_names_find_it_again(cluster, user):
     assert newest(user).id == shown.id and newest(user).state == b.experimentv1State.COMPLETED
     trial = only_trial(user, shown.id)
     assert (trial.id, trial.state, trial.totalBatchesProcessed) == (failed.id, b.trialv1State.COMPLETED, 15)
+    child = {"kind": "field", "columnName": "externalTrialId", "location": "LOCATION_TYPE_EXPERIMENT", "operator": "=", "type": "COLUMN_TYPE_TEXT", "value": "a b"}
+    filters = {"filterGroup": {"kind": "group", "conjunction": "and", "children": [child]}, "showArchived": False}
+    rows = user.post("/api/v1/experiments-search", json={"filter": json.dumps(filters)}).json()["experiments"]
+    assert [(r["experiment"]["id"], r["experiment"]["externalTrialId"], r["bestTrial"]["id"]) for r in rows] == [(shown.id, "a b", trial.id)]
     # Another trial of the same experiment decides the state of the experiment.
     ended(begin(cluster, steps=1, experiment="nightly", trial="second"))
     assert len(b.get_GetExperimentTrials(user, experimentId=shown.id).trials) == 2

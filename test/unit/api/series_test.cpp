@@ -728,6 +728,14 @@ TEST(Story, RungsSayWhoEnteredWhoStoppedAndByWhat) {
   EXPECT_EQ(decisions[decisions.size() - 2]["why"], "trial 2 has ended");
   EXPECT_EQ(decisions.back()["what"], "finished");
   EXPECT_EQ(decisions.back()["why"], "trial 2 has ended");
+  search_stepped alone = one; // of a search without rungs
+  alone.trial = {3};
+  alone.stopped = {{{3}, "full length reached", -1, 16, 0.125, std::numeric_limits<double>::quiet_NaN()}};
+  add(alone);
+  x = search_story(e, r);
+  ASSERT_TRUE(x) << x.error().what;
+  EXPECT_EQ((*x)["decisions"].back()["what"], "finished");
+  EXPECT_EQ((*x)["decisions"].back()["why"], "full length reached");
 }
 
 // ---- live
