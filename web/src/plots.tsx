@@ -345,7 +345,13 @@ export function Parallel(props: { rows: readonly Row[]; passing: ReadonlySet<num
           c.textAlign = "center";
           c.fillText(shortened(clean(d.title), Math.min(between - 8, 2 * Math.min(a, w - a) - 4), measure), a, 14);
           c.textAlign = "left";
-          for (const m of fitted(words[i]!, (i < dims.length - 1 ? between : right) - 12, measure)) c.fillText(m.text, a + 4, y(m.at, h) + 4);
+          let below = NaN; // where the text before stands; one that would stand over it is left out
+          for (const m of fitted(words[i]!, (i < dims.length - 1 ? between : right) - 12, measure)) {
+            const to = y(m.at, h) + 4;
+            if (Math.abs(to - below) < 11) continue;
+            c.fillText(m.text, a + 4, to);
+            below = to;
+          }
           const b = props.brushes.find((br) => full(br.key) === d.key);
           const end = (x: number | string) => (d.choices ? placeOf(d.choices.findIndex((c) => inOrder(c, String(x)) === 0), d.choices.length) : typeof x === "number" ? Math.min(1, Math.max(0, d.scale.at(x))) : NaN);
           if (b && end(b.from) >= 0 && end(b.to) >= 0) {

@@ -250,7 +250,7 @@ function Side(props: View) {
                       return (
                         <td key={t.id} class="num">
                           {short(x, 6)}
-                          {d !== null && Number.isFinite(d) && <small> {d >= 0 ? "+" : ""}{short(d, 3)}</small>}
+                          {d !== null && Number.isFinite(d) && <small> {d >= 0 ? "+" : ""}{short(d, 6)}</small>}
                         </td>
                       );
                     })}
