@@ -50,7 +50,9 @@ private:
   /// Asks the pool of an experiment with these settings about its size, and calls `then` with the warnings,
   /// or with why the pool refuses it.
   void check_size(const value& settings, std::function<void(result<value> warnings)> then) const;
-  cluster::seen_by seen_by(const std::string& user) const;
+  /// How the user sees experiments of a name, where one is to be created in this workspace; 0: anywhere. With
+  /// roles, another's experiment elsewhere is not the one that is meant.
+  cluster::seen_by seen_by(const std::string& user, workspace_id in) const;
   void record(experiment_created wanted, bool activate, value warnings, promise to);
 
   actor_base<cluster_actor>* self_;

@@ -370,7 +370,7 @@ bool cluster_experiments::has_stopped(experiment_id id) const {
   if (experiments_.contains(id))
     return false;
   const auto row = peers_.reads->experiment(id);
-  return !row || !row->unmanaged || row->state != experiment_state::active;
+  return !row || !row->unmanaged || terminal(row->state);
 }
 
 command_result cluster_experiments::has_ended(experiment_id id) const {

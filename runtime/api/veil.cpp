@@ -38,7 +38,8 @@ public:
     else if constexpr (std::is_same_v<F, webhook_changed>)
       return may(permission::view_webhooks, x.workspace);
     else if constexpr (std::is_same_v<F, policy_changed>)
-      return x.workspace ? may(permission::view_workspace_config_policies, x.workspace)
+      return x.workspace ? may(permission::view_workspace, x.workspace) &&
+                             may(permission::view_workspace_config_policies, x.workspace)
                          : mine_->anywhere(permission::view_global_config_policies);
     else if constexpr (std::is_same_v<F, group_changed>)
       return std::find(x.members.begin(), x.members.end(), by_.user) != x.members.end() ||

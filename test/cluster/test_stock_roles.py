@@ -560,8 +560,28 @@ def test_an_external_id_or_a_key_tells_nothing_of_a_hidden_experiment(cluster, h
         assert (put("zoe", 1), put("ann", hidden["project"])) == (mine, theirs)
         assert {who: found(who) for who in trials} == trials and found("vic") == trials["ann"] and found("wes") == trials["ann"]
         assert {"ann": keyed("ann", hidden["project"]), "zoe": keyed("zoe", 1)} == kept
+        cluster.give("Viewer", "-u", "zoe", "-w", "hush-workspace")  # The older one, which she sees now, is not hers.
+        assert (put("zoe", 1), keyed("zoe", 1), found("zoe")) == (mine, kept["zoe"], trials["zoe"])
+        put("ann", hidden["project"], "weekly")
+        assert put("zoe", 1, "weekly") not in (put("ann", hidden["project"], "weekly"), mine), "of another workspace"
     finally:
+        cluster.give("Viewer", "-u", "zoe", "-w", "hush-workspace", take=True)
         cluster.give("Editor", "-u", "zoe", "-w", "Uncategorized", take=True)
+
+
+def test_who_may_see_policies_but_not_their_workspace_is_told_none(cluster, hidden):
+    path = f"/api/v1/config-policies/workspaces/{hidden['workspace']}/EXPERIMENT"
+    policies = {"invariant_config": {"environment": {"environment_variables": ["A=hush-policy"]}}}
+    status, said = cluster.ask("admin", path, {"workloadType": "EXPERIMENT", "workspaceId": hidden["workspace"], "configPolicies": json.dumps(policies)}, "PUT")
+    assert status == 200, said
+    events = lambda who: cluster.ask(who, "/troupe/v1/events?after=0&until=1000000")
+    cluster.give("WorkspaceCreator", "-u", "zoe")
+    try:
+        assert cluster.ask("zoe", path)[0] == 404
+        assert "hush-policy" in events("admin")[1] and "hush-policy" not in events("zoe")[1]
+    finally:
+        cluster.give("WorkspaceCreator", "-u", "zoe", take=True)
+        assert cluster.ask("admin", path, method="DELETE")[0] == 200
 
 
 def test_what_a_task_reports_arrives_when_its_owner_has_left(cluster, hidden):
