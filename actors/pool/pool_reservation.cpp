@@ -191,7 +191,13 @@ bool pool::was_passed(const pool_run& run) const {
   if (!policy_->ranked()) {
     const auto again =
       std::lower_bound(second_turns_.begin(), second_turns_.end(), policy_->standing_of(*run.job), has_less);
-    return again != second_turns_.end() && again->second > std::max(run.since, run.job->served);
+    const auto waits_since = std::max(run.since, run.job->served);
+    // Where more jobs compete than there are slots, the share of the youngest is 0, so that others come first
+    // for ever. With preemption they would take back what a run above its share got.
+    if (run.job->effective() == 0 && run.job->terms.weight > 0 && !settings_.preempts() &&
+        !second_turns_.empty() && second_turns_.front().second > waits_since)
+      return true;
+    return again != second_turns_.end() && again->second > waits_since;
   }
   const auto later = std::upper_bound(grants_.begin(), grants_.end(), run.entered,
                                       [](auto entered, const auto& grant) { return entered < grant.first; });

@@ -618,10 +618,15 @@ void provisioner::end_some(out& s, time_point now) {
     }
   if (!again.empty())
     s.actions.push_back(terminate_instances{again, ordered_before});
+  // Only a list says which agent is that of an instance. While there is none, each unknown one may be.
+  const bool strays =
+    (listing_ || list_failures_ > 0) && std::any_of(agents_.begin(), agents_.end(), [this](const auto& one) {
+      return one.second.connected && !is_own(one.first);
+    });
   std::set<std::string> late, lost, idle;
   for (const auto& [id, x] : instances_) {
     const auto* agent = agent_of(x);
-    if (starts(x) && due(x.seen + settings_.max_starting, now))
+    if (starts(x) && due(x.seen + settings_.max_starting, now) && (agent || !strays))
       late.insert(id);
     if (!starts(x) && !agent->connected && due(agent->since + settings_.max_disconnected, now))
       lost.insert(id);

@@ -41,7 +41,18 @@ std::optional<int> slots(session& s) {
   return static_cast<int>(std::min<std::int64_t>(s.given.number("--slots", 0), 1 << 20));
 }
 
-/// Refuses a malformed address before the node does anything. The port may not be left out.
+result<void> check_web_hosts(const std::vector<std::string>& names) {
+  for (const auto& name : names)
+    if (name.empty() || !std::all_of(name.begin(), name.end(), [](unsigned char c) {
+          return std::isalnum(c) || c == '.' || c == '-' || c == '_';
+        }))
+      return error{errc::invalid,
+                   "--web-host: '" + name +
+                     "' is not the name of a host: it has letters, digits and . - _ alone, and "
+                     "neither a scheme nor a port"};
+  return {};
+}
+
 result<void> check_web_dir(const std::filesystem::path& dir) {
   if (dir.empty() || std::filesystem::exists(dir / "index.html"))
     return {};
@@ -49,6 +60,7 @@ result<void> check_web_dir(const std::filesystem::path& dir) {
                                 "' has no index.html\nhint: name the folder `dist` of a page that was built"};
 }
 
+/// Refuses a malformed address before the node does anything. The port may not be left out.
 result<void> check_listen(const std::string& flag, const std::string& text) {
   if (text.empty())
     return {};
@@ -132,7 +144,7 @@ int up(session& s, const arguments& given) {
   o.web_dir = given.text("--web-dir");
   o.web_hosts = given.all("--web-host");
   for (auto ok : {check_listen("--listen", o.listen), check_listen("--agent-listen", o.agent_listen),
-                  check_web_dir(o.web_dir)})
+                  check_web_dir(o.web_dir), check_web_hosts(o.web_hosts)})
     if (!ok)
       return s.fail(ok.error());
   return call(s, "up", s.node.up, o);
@@ -156,7 +168,7 @@ int master(session& s, const arguments& given) {
   o.web_dir = given.text("--web-dir");
   o.web_hosts = given.all("--web-host");
   for (auto ok : {check_listen("--listen", o.listen), check_listen("--agent-listen", o.agent_listen),
-                  check_web_dir(o.web_dir)})
+                  check_web_dir(o.web_dir), check_web_hosts(o.web_hosts)})
     if (!ok)
       return s.fail(ok.error());
   return call(s, "master", s.node.master, o);

@@ -10,7 +10,7 @@ import { Legend, NumbersTable, type Curve } from "./curves";
 import { edgeMark, font, measure, saveCanvas, Spot } from "./figure";
 import { hovered } from "./hover";
 import { axisTitle, inRows, spotText, subject, tickTexts, timeTexts } from "./labels";
-import { bounds, logarithmicEnds, logarithmicTicks } from "./scales";
+import { areTiny, bounds, logarithmicEnds, logarithmicTicks, multiples, niceStep } from "./scales";
 import { shownTheme, zone } from "./settings";
 import { clean, metricOf } from "./text";
 import { at, corners, leftToRight, nearest, placing, trace, type Place } from "./traced";
@@ -245,11 +245,11 @@ function options(now: { current: ChartProps }, kept: Kept, width: number, frame:
     legend: { show: false },
     scales: {
       x: { time: wall, distr: logarithmicX(p) ? 3 : 1, ...(logarithmicX(p) ? { range: (_u, a, b) => logarithmicEnds(a, b) } : {}) },
-      y: { distr: p.logY ? 3 : 1, ...(p.yRange ? { range: () => p.yRange! } : p.logY ? { range: (_u, a, b) => logarithmicEnds(a, b, 0.05) } : {}) },
+      y: { distr: p.logY ? 3 : 1, ...(p.yRange ? { range: () => p.yRange! } : { range: (_u, a, b) => (p.logY ? logarithmicEnds(a, b, 0.05) : linearEnds(a, b)) }) },
     },
     axes: [
-      { ...axis, ...(logarithmicX(p) ? powers : {}), label: axisTitle(p.xTitle), labelSize: 20, size: 36, ...(wall ? { space: 80, values: (_u, ticks) => timeTexts(ticks, zone.peek()) } : { values: (_u, ticks) => tickTexts(ticks, 6) }) },
-      { ...axis, ...(p.logY ? powers : {}), size: (_u, texts) => Math.max(68, ...(texts ?? []).map((t) => 20 + measure(t))), values: (_u, ticks) => tickTexts(ticks, 4) },
+      { ...axis, ...(logarithmicX(p) ? powers : wall ? {} : plain()), label: axisTitle(p.xTitle), labelSize: 20, size: 36, ...(wall ? { space: 80, values: (_u, ticks) => timeTexts(ticks, zone.peek()) } : { values: (_u, ticks) => tickTexts(ticks, 6) }) },
+      { ...axis, ...(p.logY ? powers : plain()), size: (_u, texts) => Math.max(68, ...(texts ?? []).map((t) => 20 + measure(t))), values: (_u, ticks) => tickTexts(ticks, 4) },
     ],
     series: [{}, edge, edge],
     cursor: {
@@ -301,8 +301,28 @@ function options(now: { current: ChartProps }, kept: Kept, width: number, frame:
   };
 }
 
+/** The ticks of a linear axis, of any size: the library itself draws none at distances below 1e-16 and above 1e32. */
+function plain(): Partial<uPlot.Axis> {
+  let step = 1;
+  return {
+    incrs: (_u, _axis, low, high, length, space) => {
+      step = niceStep(((high - low) / length) * space);
+      return anyStep;
+    },
+    splits: (_u, _axis, low, high) => multiples(low, high, step),
+  };
+}
+const anyStep = [1e300]; // a distance that the library accepts, and that nobody reads
 /** The ticks of a logarithmic axis. The library has them, and its ends, at whole powers of ten alone. */
-const powers: Partial<uPlot.Axis> = { splits: (_u, _axis, low, high) => logarithmicTicks(low, high), filter: (_u, ticks) => ticks };
+const powers: Partial<uPlot.Axis> = { incrs: () => anyStep, splits: (_u, _axis, low, high) => logarithmicTicks(low, high), filter: (_u, ticks) => ticks };
+
+/** The ends of a linear axis, which the library chooses but for tiny numbers. */
+function linearEnds(low: number | null, high: number | null): [number, number] | [null, null] {
+  if (low === null || high === null) return [null, null];
+  if (!areTiny(low, high)) return Plot!.rangeNum(low, high, 0.1, true) as [number, number];
+  const room = (high - low) / 10;
+  return [low - room, high + room];
+}
 
 /** The functions from values to places on the canvas, or with `pointer` to pixels from the corner of the plot. */
 function placesOf(u: uPlot, pointer = false): { x: Place; y: Place } | null {

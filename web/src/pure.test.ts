@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { comparator, condition, holds, parse, sorting, wholeKeys, type Cell } from "./filter";
 import { appended, band, clipped, smoothed } from "./smooth";
-import { bounds, fitting, heatLine, linear, logarithmic, logarithmicEnds, logarithmicTicks, looks, looksOf, niceTicks } from "./scales";
+import { areTiny, bounds, fitting, heatLine, linear, logarithmic, logarithmicEnds, logarithmicTicks, looks, looksOf, multiples, niceStep, niceTicks } from "./scales";
 import { firstErrorLine, standing, wouldFree } from "./reasons";
 import { before, lastState, lastStates, segments } from "./terminal";
 import { bytes, clean, clock, csv, flat, moment, named, number, plain, seconds, short, span, worded } from "./text";
@@ -201,6 +201,13 @@ describe("scales", () => {
       expect(s.ticks.length).toBeLessThan(30);
     }
     expect(linear(-0, 0).at(0)).toBeCloseTo(0.5, 9);
+  });
+  test("axes of curves have ticks at any size", () => {
+    expect([0.3, 1, 2.1, 2.5, 6, 0.07, 3e-19, 7e38, 2e-320].map(niceStep)).toEqual([0.5, 1, 2.5, 2.5, 10, 0.1, 5e-19, 1e39, 2e-320]);
+    expect(multiples(-0.12, 0.31, 0.1)).toEqual([-0.1, 0, 0.1, 0.2, 0.3]);
+    expect(multiples(0.9e-18, 3.1e-18, 1e-18)).toEqual([1e-18, 2e-18, 3e-18]);
+    expect(multiples(0, 5e41, 2e41)).toEqual([0, 2e41, 4e41]);
+    expect([areTiny(1e-31, 7e-31), areTiny(0, 1e-19), areTiny(1, 1 + 1e-16), areTiny(0, 0), areTiny(null, null)]).toEqual([true, false, false, false, false]);
   });
   test("ticks are round", () => expect(niceTicks(0, 1, 5)).toEqual([0, 0.2, 0.4, 0.6, 0.8, 1]));
   test("the ninth look differs from the first", () => expect(looks(8)).not.toEqual(looks(0)));

@@ -54,6 +54,28 @@ export function logarithmicEnds(low: number | null, high: number | null, room = 
   return [Math.max(Number.MIN_VALUE, low / k), Math.min(Number.MAX_VALUE, high * k)];
 }
 
+/** The smallest of 1, 2, 2.5 and 5 times a power of ten that is no smaller than `least`. */
+export function niceStep(least: number): number {
+  if (!(least > 0) || !Number.isFinite(least)) return 1;
+  const e = Math.floor(Math.log10(least));
+  const found = [1, 2, 2.5, 5].map((m) => Number(`${m}e${e}`)).find((x) => x >= least * (1 - 1e-12));
+  return found ?? Number(`1e${e + 1}`);
+}
+
+/** The multiples of a step from `low` to `high`, at most 100. */
+export function multiples(low: number, high: number, step: number): number[] {
+  const out: number[] = [];
+  const first = Math.ceil(low / step - 1e-9);
+  for (let i = 0; i < 100 && (first + i) * step <= high + step * 1e-9; ++i) {
+    const x = Number(((first + i) * step).toPrecision(12)) + 0; // without the sign of a zero
+    if (Number.isFinite(x) && out[out.length - 1] !== x) out.push(x);
+  }
+  return out;
+}
+
+/** Whether the library would take the difference of these ends for none. */
+export const areTiny = (low: number | null, high: number | null): boolean => low !== null && high !== null && high > low && high - low < 1e-20 && Math.max(Math.abs(low), Math.abs(high)) < 1e-12;
+
 /** The ticks of a logarithmic axis: powers of ten, and between few of these more. */
 export function logarithmicTicks(low: number, high: number): number[] {
   const a = Math.log10(low);

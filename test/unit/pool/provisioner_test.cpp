@@ -172,6 +172,27 @@ TEST_F(Provision, ReplacesWhatNeverComes) {
   EXPECT_EQ(tell(time_passed{}, 20min + 6s), "ordered 2 | launch 2:1") << "after a pause: it is a failure";
 }
 
+TEST_F(Provision, EndsNothingWhoseAgentNoListCouldName) {
+  static_cast<void>(tell(work(1), 0s));
+  EXPECT_EQ(tell(list({}), 0s), "ordered 1 | launch 1:1");
+  EXPECT_EQ(tell(instances_launched{1, {"i1"}, ""}, 1s), "launched 1 i1 | ");
+  static_cast<void>(tell(instances_listed{{}, "no network"}, 2s));
+  static_cast<void>(tell(work(0, {"i1!"}), 10s)); // the name of its agent is another than its own
+  EXPECT_EQ(tell(time_passed{}, 20min + 1s), "");
+  static_cast<void>(tell(instances_listed{{}, "no network"}, 21min));
+  EXPECT_EQ(tell(work(0, {"i1?"}), 22min), "ended i1 | end i1 (never came)") << "nobody has come";
+}
+
+TEST_F(Provision, AListThatNamesItsAgentSavesAnInstance) {
+  static_cast<void>(tell(work(1), 0s));
+  EXPECT_EQ(tell(list({}), 0s), "ordered 1 | launch 1:1");
+  EXPECT_EQ(tell(instances_launched{1, {"i1", "i2"}, ""}, 1s), "launched 1 i1 i2 | ");
+  static_cast<void>(tell(instances_listed{{}, "no network"}, 2s));
+  static_cast<void>(tell(work(0, {"i1!"}), 10s));
+  static_cast<void>(tell(time_passed{}, 20min + 1s));
+  EXPECT_EQ(tell(list({"i1", "i2"}), 21min), "ended i2 | end i2 (never came)");
+}
+
 TEST_F(Provision, EndsWhatIsIdleOrDisconnectedForLong) {
   begin({.instance_slots = 1, .max_instances = 3}, {"i1", "i2"});
   EXPECT_EQ(tell(list({"i1", "i2"}), 0s), "");

@@ -320,6 +320,30 @@ TEST_P(TurnsOfJobs, AGangIsNotStarvedByOlderJobsThatAskOneRunAfterTheOther) {
   EXPECT_LE(now - t0, 30s + 60s + 3 * 11s);
 }
 
+/// There are more jobs than slots, and each asks before its run ends. In a fair pool the share of the
+/// youngest is 0.
+TEST_P(TurnsOfJobs, WhoHasNothingGetsATurnAmongMoreJobsThanSlots) {
+  for (int slots : {1, 2}) {
+    pool_settings settings;
+    settings.scheduler = GetParam();
+    machine = pool(pool::phase::placing, std::move(settings));
+    now = t0;
+    tell(agent_up{"a", 2});
+    EXPECT_EQ(ask_of(1, 100, 1), "grant(100.1 a:0)");
+    EXPECT_EQ(ask_of(2, 200, 1), "grant(200.1 a:1)");
+    now += 10s;
+    EXPECT_EQ(ask_of(3, 300, slots), "");
+    std::string served;
+    for (std::uint64_t i = 0; i < 30 && served.find("grant(300.1") == served.npos; ++i) {
+      now += 10s;
+      static_cast<void>(ask_of(1 + i % 2, (i % 2 == 0 ? 101 : 201) + i / 2, 1));
+      served = leaves((i % 2 == 0 ? 100 : 200) + i / 2);
+    }
+    EXPECT_NE(served.find("grant(300.1"), std::string::npos) << slots << " " << served;
+    EXPECT_LE(now - t0, 10s + 60s + 4 * 10s) << slots;
+  }
+}
+
 TEST_P(TurnsOfJobs, WhoHasJustComeIsPassedByNobodysSecondTurn) {
   tell(agent_up{"a", 1});
   ask_of(1, 10, 1);
