@@ -42,10 +42,9 @@ TEST(Arguments, AreUnderstoodOrRefusedWithTheNearestWord) {
      "error: --listen 'nowhere': expected HOST:PORT, the port from 0 to 65535\nhint: --listen "
      "127.0.0.1:8080\n"},
     {{"up", "--web-host", "http://b"},
-     exit_code::invalid,
+     2,
      "error: --web-host: 'http://b' is not the name of a host: it has letters, digits and . - _ alone, and "
-     "neither a "
-     "scheme nor a port\n"},
+     "neither a scheme nor a port\n"},
     {{"up", "--web-dir", "/nosuch"},
      2,
      "error: --web-dir '/nosuch' has no index.html\nhint: name the folder `dist` of a page that was built\n"},
