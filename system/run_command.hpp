@@ -21,8 +21,8 @@ struct command_output {
 /// Waits until the command ends, at most `limit`. `words` are the program, found in PATH, and its arguments;
 /// `added` is put into its environment. Fails with errc::timeout where it takes longer, errc::io where it
 /// could not be started or prints too much, errc::unreachable once `stop` is true; its process group is then
-/// dead. Processes that it leaves in the background do not keep the caller waiting. Where this process is killed
-/// meanwhile, the command itself is ended 2 s after its limit.
+/// dead. Processes that it leaves in the background do not keep the caller waiting. Where this process is
+/// killed meanwhile, the command itself is ended 2 s after its limit.
 result<command_output> run_command(const std::vector<std::string>& words,
                                    const std::map<std::string, std::string>& added,
                                    std::chrono::milliseconds limit, const std::atomic<bool>* stop = nullptr);

@@ -404,8 +404,8 @@ private:
   /// what the job had when it was served again. Standings ascend and times descend: an entry is removed when
   /// one with a higher standing has a later time. A grant changes few entries.
   std::vector<std::pair<pool_policy::standing, time_point>> second_turns_;
-  /// In a pool of turns, jobs whose runs have all left while others wait, and when they were served last. They
-  /// may ask again. `leavers_` has the same jobs, those that left first at the front; both are bounded.
+  /// In a pool of turns, jobs whose runs have all left while others wait, and when they were served last.
+  /// They may ask again. `leavers_` has the same jobs, those that left first at the front; both are bounded.
   std::map<experiment_id, time_point> left_;
   std::deque<experiment_id> leavers_;
   std::optional<time_point> ripe_;  ///< when a possible victim will have run for min_run

@@ -66,9 +66,9 @@ struct pool_job {
   int share = 0;    ///< share of the job in a fair pool, as of the last pass
   int waits = 0;    ///< number of its runs that wait for slots
   int runs = 0;
-  time_point served;             ///< when a run of the job got or released slots last; the epoch: no run has yet
-  bool told = false;             ///< `terms` came with job_changed, so what its runs say no longer counts
-  job_rank rank;                 ///< rank of the job, the same for all its runs
+  time_point served; ///< when a run of the job got or released slots last; the epoch: no run has yet
+  bool told = false; ///< `terms` came with job_changed, so what its runs say no longer counts
+  job_rank rank;     ///< rank of the job, the same for all its runs
   std::vector<shape_line> queue; ///< its runs that compete, a line for each shape
   job_notes notes;
   job_terms terms;

@@ -20,7 +20,8 @@ namespace troupe::api {
 struct request_headers {
   std::string authorization, cookie, user_token, allocation_token, accept, content_type, last_event_id;
   std::string upgrade; ///< the protocols that the client offers for this connection instead of HTTP, or empty
-  /// By these a browser says where the request comes from. A `host` without a name is ":"; empty: none was sent.
+  /// By these a browser says where the request comes from. A `host` without a name is ":"; empty: none was
+  /// sent.
   std::string host, origin, fetch_site;
   std::string if_none_match, accept_encoding;
   std::string websocket_key;

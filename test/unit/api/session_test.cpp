@@ -188,7 +188,8 @@ TEST(Rebinding, OnLoopbackAForeignNameIsRefusedOnEveryRoute) {
     w.send("GET /health HTTP/1.1\r\nHost: " + std::string(host) + "\r\n\r\n");
     EXPECT_EQ(w.answer().status, 200) << host;
   }
-  for (const char* host : {"evil.example", "", ":8080", "localhost.evil.example:8080", "7.localhost", "127.0.0.1.evil"})
+  for (const char* host :
+       {"evil.example", "", ":8080", "localhost.evil.example:8080", "7.localhost", "127.0.0.1.evil"})
     for (const char* path : {"/health", "/info", "/troupe/v1/openapi.json", "/nowhere"}) {
       raw_client w(l.http->port());
       w.send("GET " + std::string(path) + " HTTP/1.1\r\nHost: " + host + "\r\n\r\n");
