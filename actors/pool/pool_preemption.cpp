@@ -109,7 +109,7 @@ std::optional<allocation_id> pool::preempt_for(actions& out, pool_run& run, std:
   on = fit(run, run.need());
   lower(lifted);
   if (victims.empty() && run.reserved && will_be_free(run.kept))
-    return std::nullopt; // the reservation is as good, and nobody else gets its slots
+    return allocation_id{}; // the reservation is as good, and nobody else gets its slots
   drop_kept(&out, run);
   take_from(out, others, on);
   for (auto* victim : victims)

@@ -30,7 +30,7 @@ PLANTS = [
     ("idle_instances_stay", PROVIDER, "  end(s, idle, \"idle\", now);", "  if (!PLANTED(idle_instances_stay))\n    end(s, idle, \"idle\", now);"),
     ("busy_instances_end", PROVIDER, "    if (!agent || !agent->connected || !agent->idle || spare <= 0)", "    if (!agent || !agent->connected || (!agent->idle && !PLANTED(busy_instances_end)) || spare <= 0)"),
     ("no_back_off", PROVIDER, "  retry_at_ = now + back_off(failures_, settings_.first_pause, settings_.longest_pause);", "  if (!PLANTED(no_back_off))\n    retry_at_ = now + back_off(failures_, settings_.first_pause, settings_.longest_pause);"),
-    ("late_instances_stay", PROVIDER, "    if (starts(x) && due(x.seen + settings_.max_starting, now))", "    if (!PLANTED(late_instances_stay) && starts(x) && due(x.seen + settings_.max_starting, now))"),
+    ("late_instances_stay", PROVIDER, "    if (starts(x) && due(x.seen + settings_.max_starting, now) && (agent || !strays))", "    if (!PLANTED(late_instances_stay) && starts(x) && due(x.seen + settings_.max_starting, now) && (agent || !strays))"),
     ("unknown_instances_stay", PROVIDER, "  end(s, unknown, \"unknown\", now, found.agents);", "  if (!PLANTED(unknown_instances_stay))\n    end(s, unknown, \"unknown\", now, found.agents);"),
     ("drain_not_told_again", MEMBERS, "        known.draining || !known.disabled.empty() || (there && there->leaves))\n", "        !PLANTED(drain_not_told_again) && (known.draining || !known.disabled.empty() || (there && there->leaves)))\n"),
     ("min_run_ignored", POLICY, "      if (!less && run->since + min_run_ > now_) {", "      if (!PLANTED(min_run_ignored) && !less && run->since + min_run_ > now_) {"),

@@ -184,11 +184,11 @@ TEST_F(Provision, EndsNothingWhoseAgentNoListCouldName) {
 }
 
 TEST_F(Provision, AListThatNamesItsAgentSavesAnInstance) {
-  static_cast<void>(tell(work(1), 0s));
-  EXPECT_EQ(tell(list({}), 0s), "ordered 1 | launch 1:1");
+  static_cast<void>(tell(work(2), 0s));
+  EXPECT_EQ(tell(list({}), 0s), "ordered 1 | launch 1:2");
   EXPECT_EQ(tell(instances_launched{1, {"i1", "i2"}, ""}, 1s), "launched 1 i1 i2 | ");
   static_cast<void>(tell(instances_listed{{}, "no network"}, 2s));
-  static_cast<void>(tell(work(0, {"i1!"}), 10s));
+  static_cast<void>(tell(work(1, {"i1!"}), 10s));
   static_cast<void>(tell(time_passed{}, 20min + 1s));
   EXPECT_EQ(tell(list({"i1", "i2"}), 21min), "ended i2 | end i2 (never came)");
 }
