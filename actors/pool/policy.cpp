@@ -346,7 +346,7 @@ private:
     return {tier_of(job), ratio(job, job.effective(), fair()), job.terms.submitted, &job};
   }
   int tier_of(const pool_job& job) const {
-    return !fair() ? 0 : job.terms.weight <= 0 ? 2 : job.effective() < job.share ? 0 : 1;
+    return !fair() ? 0 : job.terms.weight <= 0 ? only_leftovers : job.effective() < job.share ? 0 : 1;
   }
   /// Puts the job at its place in the turns, or takes it out where none of its runs competes.
   void take_turn(pool_job& job) {

@@ -65,6 +65,7 @@ public:
   /// What the job has, as its turn counts it: jobs of equal standing have their turns by age. Only in a pool
   /// of turns.
   using standing = std::pair<int, double>;
+  static constexpr int only_leftovers = 2; ///< first of the standing of a job of weight 0 in a fair pool
   virtual standing standing_of(const pool_job& job) const = 0;
   /// The first run that competes and that `may` accepts, by turn as of begin(); null: none. Only in a pool of
   /// turns.

@@ -253,6 +253,18 @@ void pool::reserve(actions& out, time_point now) {
     return;
   pool_run* first = nullptr;
   bool fresh = false;
+  // In a pool of turns, whose job has least, and of these whose job had slots the longest ago: where older
+  // jobs, each of which has nothing in its turn, came first, they would take turns with each other alone.
+  const auto comes_before = [this](const pool_run& a, const pool_run& b) {
+    if (policy_->ranked() || a.job == b.job)
+      return policy_->before(a, b);
+    const auto key = [this](const pool_job& job) {
+      const auto [tier, has] = policy_->standing_of(job);
+      return std::tuple{tier == pool_policy::only_leftovers, has, job.served};
+    };
+    const auto key_a = key(*a.job), key_b = key(*b.job);
+    return key_a != key_b ? key_a < key_b : policy_->before(a, b);
+  };
   ranked_runs::walk aged(aged_);
   while (auto* run = aged.next()) {
     if (policy_->ranked() && !run->passed &&
@@ -262,7 +274,7 @@ void pool::reserve(actions& out, time_point now) {
       continue;
     if (first && !std::exchange(fresh, true))
       refresh_turns();
-    if (!first || policy_->before(*run, *first))
+    if (!first || comes_before(*run, *first))
       first = run;
     if (policy_->ranked())
       break;
@@ -270,11 +282,14 @@ void pool::reserve(actions& out, time_point now) {
   if (!policy_->ranked() && old_ > 0 && !second_turns_.empty()) {
     if (!fresh)
       refresh_turns();
-    auto* in_turn = policy_->first([this](const pool_run& run) {
-      return run.aged && run.kept.empty() && was_passed(run) && full_limit(run).of == run_bar::none;
+    const pool_run* next = first;
+    policy_->first([&](const pool_run& run) {
+      if (run.aged && run.kept.empty() && was_passed(run) && full_limit(run).of == run_bar::none &&
+          (!next || comes_before(run, *next)))
+        next = &run;
+      return false; // all are looked at
     });
-    if (in_turn && (!first || policy_->before(*in_turn, *first)))
-      first = in_turn;
+    first = next ? &runs_.at(next->id) : nullptr;
   }
   if (first)
     reserve_for(out, *first, now);
