@@ -344,6 +344,27 @@ TEST_P(TurnsOfJobs, WhoHasNothingGetsATurnAmongMoreJobsThanSlots) {
   }
 }
 
+/// Each of the older jobs has a run that has waited for long whenever it has nothing.
+TEST_P(TurnsOfJobs, OlderJobsDoNotTakeTurnsWithEachOtherAlone) {
+  tell(agent_up{"a", 2});
+  EXPECT_EQ(ask_of(1, 100, 2), "grant(100.1 a:0,1)");
+  for (std::uint64_t trial : {101, 102, 200, 201, 202})
+    EXPECT_EQ(ask_of(trial / 100, trial, 2), "");
+  EXPECT_EQ(ask_of(3, 300, 2), "");
+  std::uint64_t running = 100, newest[] = {0, 102, 202};
+  for (int turns = 0; turns < 6 && running != 300; ++turns) {
+    now += 70s;
+    const auto job = running / 100;
+    static_cast<void>(ask_of(job, ++newest[job], 2));
+    const auto said = leaves(running);
+    const auto at = said.find("grant(");
+    ASSERT_NE(at, std::string::npos) << said;
+    running = std::stoul(said.substr(at + 6));
+  }
+  EXPECT_EQ(running, 300u);
+  EXPECT_LE(now - t0, 4 * 70s);
+}
+
 TEST_P(TurnsOfJobs, WhoHasJustComeIsPassedByNobodysSecondTurn) {
   tell(agent_up{"a", 1});
   ask_of(1, 10, 1);
