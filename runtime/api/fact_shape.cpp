@@ -39,8 +39,10 @@ value time_or_null(time_point at) { return at == time_point{} ? value(nullptr) :
 // There is one `fact_fields` for each fact: it gives the fact's fields by name, without `at`. The
 // configuration and source of an experiment are left out, because they are large and never change.
 value fact_fields(const experiment_created& x) {
+  // The number of a key (`numbered_key`) would tell of experiments that not everybody sees.
+  const auto key = x.key.substr(0, x.key.find('\0'));
   return {{"id", x.id.value},     {"name", x.name}, {"owner", x.owner},        {"by", x.owner},
-          {"context", x.context}, {"key", x.key},   {"parent", x.parent.value}};
+          {"context", x.context}, {"key", key},     {"parent", x.parent.value}};
 }
 value fact_fields(const experiment_swept& x) { return {{"experiment", x.id.value}}; }
 value fact_fields(const agent_joined& x) {

@@ -584,6 +584,7 @@ def test_who_may_see_policies_but_not_their_workspace_is_told_none(cluster, hidd
     try:
         assert cluster.ask("zoe", path)[0] == 404
         assert "hush-policy" in events("admin")[1] and "hush-policy" not in events("zoe")[1]
+        assert "my-key" in events("admin")[1] and "u0000" not in events("admin")[1], "a number would tell of another experiment of this key"
     finally:
         cluster.give("WorkspaceCreator", "-u", "zoe", take=True)
         assert cluster.ask("admin", path, method="DELETE")[0] == 200
