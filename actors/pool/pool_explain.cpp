@@ -739,10 +739,15 @@ const pool_run* pool::comes_before(const pool_run& run, const std::vector<const 
   const pool_run* first = nullptr;
   for (const auto* holder : ended) {
     const auto& job = *holder->job;
-    if (&job == run.job || job.queue.empty())
+    const int count = std::exchange(released[&job], 0); // each job is looked at once
+    if (count == 0 || &job == run.job || job.queue.empty())
       continue;
-    auto later = job;
-    later.held -= released[&job];
+    pool_job later; // what turns go by
+    later.held = job.held - count;
+    later.stopping = job.stopping;
+    later.claimed = job.claimed;
+    later.share = job.share;
+    later.terms = job.terms;
     const auto& one = *std::min_element(job.queue.begin(), job.queue.end(), [](const auto& a, const auto& b) {
                          return a.first < b.first;
                        })->first.run;
