@@ -400,9 +400,10 @@ private:
   std::size_t old_ = 0; ///< number of runs that compete and have waited for reserve_after
   /// Recent grants in the order of time: only those whose rank no later grant exceeds.
   std::deque<std::pair<std::uint64_t, run_rank>> grants_;
-  /// In a pool of turns, jobs that were served after they had been served before: until when that was, by
-  /// what the job had when it was served again. Standings ascend and times descend: an entry is removed when
-  /// one with a higher standing has a later time. A grant changes few entries.
+  /// In a pool of turns: jobs that got slots a second time. An entry is the job's standing just before the
+  /// second grant, and the time at which the job last got or released slots before it. Standings ascend and
+  /// times descend: an entry is removed when one with a higher standing has a later time. A grant changes few
+  /// entries.
   std::vector<std::pair<pool_policy::standing, time_point>> second_turns_;
   /// In a pool of turns, jobs whose runs have all left while others wait, and when they were served last.
   /// They may ask again. `leavers_` has the same jobs, those that left first at the front; both are bounded.

@@ -742,7 +742,7 @@ const pool_run* pool::comes_before(const pool_run& run, const std::vector<const 
     const int count = std::exchange(released[&job], 0); // each job is looked at once
     if (count == 0 || &job == run.job || job.queue.empty())
       continue;
-    pool_job later; // what turns go by
+    pool_job later; // the job once these runs have ended: only the fields that decide its turn
     later.held = job.held - count;
     later.stopping = job.stopping;
     later.claimed = job.claimed;
@@ -759,8 +759,8 @@ const pool_run* pool::comes_before(const pool_run& run, const std::vector<const 
 
 /// When enough of the holders will have ended. It is known only where nobody comes before the run and the
 /// outlooks of the holders are known. How long one that is preempted saves is not known: where preemption
-/// helps sooner than the ends of the holders, there is no estimate. `rival` is set where there is none, as
-/// that run comes first then.
+/// helps sooner than the ends of the holders, there is no estimate. Where another run gets
+/// these slots first when they become free, there is no estimate either, and `rival` is that run.
 value pool::estimate(const pool_run& run, const pool_run* next, const std::vector<run_outlook>& outlooks,
                      time_point now, const pool_run*& rival) {
   if (!run.waits() || run.slots == 0 || (!run.kept.empty() && !run.reserved) ||
