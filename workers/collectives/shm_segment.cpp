@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::uint64_t magic = 0x33307075'6f727475; // changes with the layout
+constexpr std::uint64_t magic = 0x34307075'6f727475; // changes with the layout
 constexpr milliseconds look{50};                     // between two checks of a rank that is waited for
 constexpr int most_ranks = 1024;
 
@@ -51,8 +51,9 @@ struct alignas(4096) shm_segment::header {
   std::uint64_t layout = 0;
   std::int32_t size = 0;
   std::uint64_t chunk_bytes = 0;
-  std::atomic<std::uint32_t> present_ranks{0};
-  std::atomic<std::uint32_t> broken{0}; // 0: no, 1: the text is being written, 2: yes
+  std::atomic<std::uint32_t> entered_ranks{0}; // the last of them takes the name away
+  std::atomic<std::uint32_t> present_ranks{0}; // whole only when the name has gone
+  std::atomic<std::uint32_t> broken{0};        // 0: no, 1: the text is being written, 2: yes
   errc code{};
   char why[256]{};
 };
@@ -178,8 +179,9 @@ void shm_segment::enter() {
   if (pthread_mutex_lock(&mine.alive) == EOWNERDEAD)
     pthread_mutex_consistent(&mine.alive);
   mine.state = present;
-  if (header_->present_ranks.fetch_add(1) + 1 == std::uint32_t(group_.size))
+  if (header_->entered_ranks.fetch_add(1) + 1 == std::uint32_t(group_.size))
     unlink(path_.c_str()); // no other rank will look for it
+  header_->present_ranks.fetch_add(1);
   wake(header_->present_ranks);
 }
 

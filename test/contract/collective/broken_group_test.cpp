@@ -344,6 +344,23 @@ TEST(JoinShm, RefusesASecondProcessOfTheSameRankAndOtherSettings) {
   first.join();
 }
 
+TEST(JoinShm, TheNameHasGoneWhenAnyRankHasJoined) {
+  for (int i = 0; i < 500; ++i) {
+    const auto name = fresh_group_name();
+    const auto join_and_look = [&](int rank) {
+      auto c = join_test_shm(name, rank, 2);
+      ASSERT_TRUE(c) << c.error().what;
+      ASSERT_NE(access(("/dev/shm/troupe-" + name).c_str(), F_OK), 0) << "group " << i << ", rank " << rank;
+      EXPECT_TRUE((*c)->barrier()); // neither leaves before both have looked
+    };
+    std::thread first(join_and_look, 0);
+    join_and_look(1);
+    first.join();
+    if (HasFailure())
+      return;
+  }
+}
+
 // Ranks in sandboxes on one host share /dev/shm, but each is the first process of its own namespace.
 TEST(JoinShm, RanksThatHaveTheSameProcessIdMeet) {
   const auto rank_of_a_sandbox = [](const std::string& name, int rank, const int(&gate)[2], int there) {
