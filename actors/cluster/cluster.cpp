@@ -8,15 +8,10 @@ namespace troupe {
 
 experiment_id cluster::with_key(const std::string& key, const seen_by& sees) const {
   const auto end = keys_.lower_bound(after_numbered(key));
-  experiment_id first;
-  for (auto at = keys_.lower_bound(key); at != end; ++at) {
-    const auto how = sees(at->second);
-    if (how == sight::own)
-      return at->second;
-    if (how == sight::seen && !first)
-      first = at->second;
-  }
-  return first;
+  std::vector<experiment_id> having;
+  for (auto at = keys_.lower_bound(key); at != end; ++at)
+    having.push_back(at->second);
+  return meant_by_key(having, sees);
 }
 
 cluster::created cluster::create(experiment_created wanted, const seen_by& sees) {

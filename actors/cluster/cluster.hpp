@@ -3,8 +3,8 @@
 // under way. Agents and pools are the subject of members.hpp. Pure; the shell is cluster_actor.cpp.
 
 #include "actors/machine.hpp"
+#include "model/sight.hpp"
 
-#include <functional>
 #include <map>
 #include <set>
 
@@ -21,11 +21,7 @@ class cluster {
 public:
   explicit cluster(id_counters ids) : ids_(ids) {}
 
-  /// How somebody sees an experiment: not at all, as another's, or as an own one.
-  enum class sight { none, seen, own };
-  using seen_by = std::function<sight(experiment_id)>;
-  /// The experiment that was created with this key, of those that its submitter may know of: the first of the
-  /// submitter's own, else the first; 0: none.
+  /// Which experiment that was created with this key its submitter means (`meant_by_key`); 0: none.
   experiment_id with_key(const std::string& key, const seen_by& sees) const;
   /// A new experiment gets the next id. A repeat of a key that is not empty gives the same id and no fact,
   /// where the submitter `sees` the experiment. Where not, the new one gets a key of the same name

@@ -127,23 +127,22 @@ result<void> cluster_creation::with_source(value& settings) const {
     settings);
 }
 
-cluster::seen_by cluster_creation::seen_by(const std::string& user, workspace_id in) const {
+seen_by cluster_creation::sight_of(const std::string& user, workspace_id in) const {
   return [this, user, in](experiment_id id) {
     if (setup_.roles && !machine_.sees(user, id))
-      return cluster::sight::none;
+      return sight::none;
     const auto row = peers_.reads->experiment(id);
     const bool own = row && machine_.records.now_named(row->owner) == machine_.records.now_named(user);
     if (own)
-      return cluster::sight::own;
-    return setup_.roles && in && machine_.where.workspace_id_of(id) != in ? cluster::sight::none
-                                                                          : cluster::sight::seen;
+      return sight::own;
+    return setup_.roles && in && machine_.where.workspace_id_of(id) != in ? sight::none : sight::seen;
   };
 }
 
 caf::result<command_result> cluster_creation::on(const std::string& user, commands::experiment_create x) {
   // A name that is known already is not checked, as earlier builds took others.
   const bool known =
-    !x.external_id.empty() && machine_.ids.with_key(external_key(x.external_id), seen_by(user, {}));
+    !x.external_id.empty() && machine_.ids.with_key(external_key(x.external_id), sight_of(user, {}));
   if (auto no = with_.unmanaged.refuses(x, known))
     return refused(*no);
   if (!x.name.empty())
@@ -196,7 +195,7 @@ void cluster_creation::record(experiment_created wanted, bool activate, value wa
     to.deliver(refused(fine.error()));
     return;
   }
-  auto made = machine_.create(wanted, seen_by(wanted.owner, machine_.where.workspace_id_of(wanted.project)));
+  auto made = machine_.create(wanted, sight_of(wanted.owner, machine_.where.workspace_id_of(wanted.project)));
   const auto done = [id = made.id.value, warnings = std::move(warnings)] {
     return answered({{"id", id}, {"warnings", warnings}});
   };

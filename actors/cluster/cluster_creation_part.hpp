@@ -52,7 +52,7 @@ private:
   void check_size(const value& settings, std::function<void(result<value> warnings)> then) const;
   /// How the user sees experiments of a name, where one is to be created in this workspace; 0: anywhere. With
   /// roles, another's experiment elsewhere is not the one that is meant.
-  cluster::seen_by seen_by(const std::string& user, workspace_id in) const;
+  seen_by sight_of(const std::string& user, workspace_id in) const;
   void record(experiment_created wanted, bool activate, value warnings, promise to);
 
   actor_base<cluster_actor>* self_;

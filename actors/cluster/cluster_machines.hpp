@@ -32,7 +32,7 @@ struct cluster_machines {
     for (const auto& fact : facts)
       where.replay(fact);
   }
-  cluster::created create(experiment_created wanted, const cluster::seen_by& sees) {
+  cluster::created create(experiment_created wanted, const seen_by& sees) {
     auto made = ids.create(std::move(wanted), sees);
     for (const auto& fact : made.facts)
       where.replay(fact);

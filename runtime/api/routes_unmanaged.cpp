@@ -2,6 +2,7 @@
 // reports use the routes of all tasks (routes_task.cpp). Also the older form of the profiler's samples.
 
 #include "model/names.hpp"
+#include "model/sight.hpp"
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fields.hpp"
 #include "runtime/api/route.hpp"
@@ -73,14 +74,15 @@ result<value> by_external_id(const call& c) {
   const auto named = c.parts->storage->experiments_with_key(external_key(experiment));
   if (!named || named->empty())
     return named ? none : named.error();
-  auto row = c.parts->storage->experiment(named->front());
   const auto self = c.parts->users->owner(c.by.who.user);
-  for (const auto id : *named) // the caller's own one before others
-    if (auto one = c.parts->storage->experiment(id); one && self)
-      if (const auto owner = c.parts->users->owner(one->owner); owner && owner->id == self->id) {
-        row = std::move(one);
-        break;
-      }
+  const auto meant = meant_by_key(*named, [&](experiment_id id) {
+    const auto one = c.parts->storage->experiment(id);
+    if (!one || !self)
+      return one ? sight::seen : sight::none;
+    const auto owner = c.parts->users->owner(one->owner);
+    return owner && owner->id == self->id ? sight::own : sight::seen;
+  });
+  const auto row = c.parts->storage->experiment(meant);
   if (!row || !row->unmanaged)
     return row || row.error().code == errc::not_found ? none : row.error();
   auto trials = c.parts->storage->trials(row->id);

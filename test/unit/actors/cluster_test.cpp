@@ -10,7 +10,7 @@ namespace {
 
 constexpr time_point t0{1'700'000'000s};
 
-cluster::sight everybody(experiment_id) { return cluster::sight::seen; }
+sight everybody(experiment_id) { return sight::seen; }
 
 TEST(Cluster, CreatesOncePerKey) {
   cluster c({{6}, {40}});
@@ -36,13 +36,11 @@ TEST(Cluster, CreatesOncePerKey) {
 TEST(Cluster, TellsNobodyOfAnotherExperimentByItsKey) {
   cluster c({{0}, {0}}), after({{0}, {0}});
   const auto sees = [](std::set<std::uint64_t> mine) {
-    return [mine](experiment_id id) {
-      return mine.contains(id.value) ? cluster::sight::seen : cluster::sight::none;
-    };
+    return [mine](experiment_id id) { return mine.contains(id.value) ? sight::seen : sight::none; };
   };
   experiment_created wanted;
   std::vector<std::string> keys;
-  const auto create = [&](const std::string& key, const cluster::seen_by& by) {
+  const auto create = [&](const std::string& key, const seen_by& by) {
     wanted.key = key;
     const auto made = c.create(wanted, by);
     for (const auto& fact : made.facts) {
@@ -62,9 +60,8 @@ TEST(Cluster, TellsNobodyOfAnotherExperimentByItsKey) {
   EXPECT_EQ(keys, (std::vector<std::string>{"nightly", numbered_key("nightly", 2), numbered_key("nightly", 3),
                                             "night", "nightly2"}));
   EXPECT_EQ(c.with_key("nightly", sees({})), experiment_id{});
-  EXPECT_EQ(
-    c.with_key("nightly", [](auto id) { return id.value == 2 ? cluster::sight::own : cluster::sight::seen; }),
-    experiment_id{2})
+  EXPECT_EQ(c.with_key("nightly", [](auto id) { return id.value == 2 ? sight::own : sight::seen; }),
+            experiment_id{2})
     << "the own one before an older one that can be seen now";
   for (std::uint64_t id : {1, 2, 3})
     EXPECT_EQ(after.with_key("nightly", sees({id})), experiment_id{id}) << "also after a restart";

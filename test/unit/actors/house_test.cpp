@@ -497,7 +497,7 @@ struct machines {
     const auto completed = done->answer.contains("completed") ? " " + done->answer["completed"].dump() : "";
     return keep(std::move(done->facts)) + completed;
   }
-  static cluster::sight everybody(experiment_id) { return cluster::sight::seen; }
+  static sight everybody(experiment_id) { return sight::seen; }
   void experiment(std::uint64_t project, const char* key = "") {
     experiment_created wanted;
     wanted.project = {project};
