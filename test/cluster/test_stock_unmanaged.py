@@ -182,6 +182,11 @@ def test_kill_ends_it_and_its_process_harms_nobody(cluster, user):
             config=json.dumps({"name": "p", "searcher": {"name": "single", "metric": "x"}}), unmanaged=True)).experiment
         assert experiment_2.state == b.experimentv1State.PAUSED
         b.post_ActivateExperiment(user, id=experiment_2.id)
+    with pytest.raises(errors.APIException, match="terminal state"):
+        b.post_ArchiveExperiment(user, id=experiment_2.id)
+    b.post_KillExperiment(user, id=experiment_2.id)
+    b.post_ArchiveExperiment(user, id=experiment_2.id)
+    assert b.get_GetExperiment(user, experimentId=experiment_2.id).experiment.archived
     cluster.det("experiment", "delete", "--yes", str(experiment))
     wait_for(lambda: all(e.id != experiment for e in b.get_GetExperiments(user).experiments), 30)
 
