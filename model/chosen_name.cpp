@@ -89,6 +89,10 @@ result<void> check_chosen_name(const std::string& what, std::string_view name, s
   return {};
 }
 
+result<void> check_submitters_key(std::string_view key) {
+  return key.empty() ? result<void>{} : check_chosen_name("the key", key, 255);
+}
+
 std::string in_one_line(std::string_view name) {
   const auto text = code_points(name);
   if (!text)

@@ -20,6 +20,9 @@ bool is_blank(std::string_view utf8);
 /// direction of text. Fails with errc::invalid; the text calls the name `what` ("the name of a group").
 result<void> check_chosen_name(const std::string& what, std::string_view name,
                                std::size_t most = longest_name);
+/// Checks the key by which a submitter finds again what it has created: empty, or a name of at most 255
+/// characters. Fails with errc::invalid.
+result<void> check_submitters_key(std::string_view key);
 /// A name or label that a configuration gives, which may be of any length: each character that controls a
 /// terminal or the direction of text becomes a blank, and there are none at the ends. What is not UTF-8 stays
 /// as it is.

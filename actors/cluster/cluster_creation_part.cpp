@@ -148,6 +148,11 @@ caf::result<command_result> cluster_creation::on(const std::string& user, comman
   if (!x.name.empty())
     if (auto fine = check_chosen_name("name", x.name); !fine)
       return refused(fine.error());
+  if (auto fine = check_submitters_key(x.key); !fine)
+    return refused(fine.error());
+  if (const auto names = external_key(""); x.key.starts_with(names))
+    return refused(
+      {errc::invalid, "the key begins with '" + names + "', as external ids do\nhint: choose another one"});
   auto checked = accepted(x, user);
   if (!checked)
     return refused(checked.error());

@@ -6,6 +6,7 @@
 #include "actors/retention/bucket_order.hpp"
 #include "actors/shells/durable.hpp"
 #include "actors/shells/obey.hpp"
+#include "model/chosen_name.hpp"
 #include "model/config/secrets.hpp"
 
 #include <cstring>
@@ -351,6 +352,8 @@ caf::result<command_result> cluster_tasks::obey(client_command& x) {
 }
 
 caf::result<command_result> cluster_tasks::on(const std::string& user, commands::task_create x) {
+  if (auto fine = check_submitters_key(x.key); !fine)
+    return refused(fine.error());
   if (!x.key.empty()) {
     if (const auto before = made_with(kind_named(x.kind), user, x.key))
       return answered({{"id", to_string(before->made.id)},

@@ -323,6 +323,10 @@ def work(of):
         yield f"a trial's external id {name[:3]!r}", "PUT", "/api/v1/trials", {"externalTrialId": name, "createTrialRequest": {"experimentId": of["outside"], "unmanaged": True}}, 400, "external id"
     for name in (CONTROL, "  ", LONG):
         yield f"a name beside the configuration {name[:3]!r}", "POST", "/troupe/v1/experiments", {"config": json.dumps(CONFIG), "name": name, "activate": False}, 400, "name"
+    for key in (CONTROL, "k\0z", "  ", "x" * 256, "external/f"):
+        yield f"a submitter's key {key[:3]!r}", "POST", "/troupe/v1/experiments", {"config": json.dumps(CONFIG), "key": key, "activate": False}, 400, "the key"
+        if not key.startswith("external"):
+            yield f"a key of a task {key[:3]!r}", "POST", "/troupe/v1/tasks", {"kind": "command", "config": {"entrypoint": ["true"]}, "key": key, "preview": True}, 400, "the key"
     for parent in (-1, 0):
         yield f"a fork of {parent}", "POST", "/api/v1/experiments", {"config": json.dumps(CONFIG), "parentId": parent, "activate": False}, 400, "parentId"
     yield "a fork into an unmanaged one", "POST", "/api/v1/experiments", {"config": json.dumps(CONFIG), "unmanaged": True, "parentId": of["paused"]}, 400, "can't fork into an unmanaged experiment"
