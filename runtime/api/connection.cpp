@@ -376,6 +376,16 @@ private:
     co_return !http_.gone();
   }
 
+  /// Empty without a `Host`, as clients that are not browsers may be; an empty one is ":", and several are
+  /// told together, so that neither is the name of this server.
+  static std::string named_host(const wire::request_header<>& h) {
+    std::string all;
+    const auto [first, last] = h.equal_range(wire::field::host);
+    for (auto at = first; at != last; ++at)
+      all += (at == first ? "" : ", ") + (at->value().empty() ? ":" : std::string(at->value()));
+    return all;
+  }
+
   request_head head_of(const wire::request_header<>& h) const {
     const auto text = [&](auto field) { return std::string(h[field]); };
     request_head out;
@@ -389,9 +399,7 @@ private:
                    text(wire::field::content_type),
                    text("Last-Event-ID"),
                    http_.wants_upgrade() ? text(wire::field::upgrade) : std::string(),
-                   h.count(wire::field::host) != 0 && text(wire::field::host).empty()
-                     ? ":" // a client that names no host at all is not a browser
-                     : text(wire::field::host),
+                   named_host(h),
                    text(wire::field::origin),
                    text("Sec-Fetch-Site"),
                    text(wire::field::if_none_match),

@@ -43,6 +43,20 @@ describe("beside a chart", () => {
     expect(f.x.length).toBeGreaterThan(1);
     for (let i = 1; i < f.x.length; ++i) expect((f.x[i]!.at - f.x[i - 1]!.at) * f.width).toBeGreaterThan(measure(f.x[i]!.text));
   });
+  test.each([2, 3, 4].flatMap((n) => [1200, 600, 420].flatMap((w) => [true, false].map((cells) => [n, w, cells] as const))))("%s long words of %s pixels stand beside each other (in cells: %s)", (n, w, cells) => {
+    const x = choices("net", ...Array.from({ length: n }, (_, i) => `${i} and a name that is as long as a chart is wide, or even longer than that, which some are, are they not? ${i}`));
+    const f = frame(w, 320, x, numbers("loss", 0.991, 0.9919), cells, 0, measure);
+    const { c, texts } = paper();
+    drawAxes(c, f, ink, x, x, measure);
+    if (f.upright) return expect(w).toBeLessThan(1200);
+    const under = texts.filter((t) => t.align === "center" && f.x.some((m) => m.text === t.text)).sort((a, b) => a.x - b.x);
+    expect(under.length).toBe(n);
+    under.forEach((t, i) => {
+      expect(t.x - measure(t.text) / 2, t.text).toBeGreaterThanOrEqual(0);
+      expect(t.x + measure(t.text) / 2, t.text).toBeLessThanOrEqual(w);
+      if (i > 0) expect(t.x - measure(t.text) / 2).toBeGreaterThanOrEqual(under[i - 1]!.x + measure(under[i - 1]!.text) / 2);
+    });
+  });
   test("hundreds of choices have a word here and there", () => {
     const d = choices("seed", ...Array.from({ length: 400 }, (_, i) => `seed ${i}`));
     const f = frame(1200, 320, d, d, true, 0, measure);
@@ -68,6 +82,7 @@ describe("the key of colours", () => {
     const { texts, fills } = shown(numbers("loss", 0.991, 0.9919), 1200);
     expect(texts.slice(0, 3)).toEqual(["loss:", "0.991", "0.9919"]);
     expect([fills[0], fills.at(-1)]).toEqual(["colour 0", "colour 1"]);
+    expect(shown(numbers("bs", 8, 1024), 1200).texts.slice(0, 3)).toEqual(["bs:", "8", "1024"]);
     expect(shown(numbers("lr", 1e-5, 1), 1200).texts).toContain("(logarithmic)");
   });
   test("takes more lines where it has to, and is a scale where even those are too few", () => {

@@ -58,6 +58,16 @@ function step(all: readonly Mark[]): number {
   return least;
 }
 
+/** The width that the texts of a horizontal axis of choices may have. The first and the last one move inwards where they would leave
+ *  the canvas, and so towards their neighbours. */
+function roomUnder(all: readonly Mark[], left: number, width: number): number {
+  const room = step(all) * width - 8;
+  if (all.length < 2) return Math.min(room, left + width + rightPad - 4);
+  const before = left - 2 + all[0]!.at * width;
+  const after = rightPad - 2 + (1 - all[all.length - 1]!.at) * width;
+  return Math.min(room, (room + before) / 1.5, (room + after) / 1.5, all.length === 2 ? (room + before + after) / 2 : room);
+}
+
 /** The frame in a canvas of `w` times `h` pixels, of which the key takes the upper `key` pixels. */
 export function frame(w: number, h: number, x: Dimension, y: Dimension, cells: boolean, key: number, measure: Measure): Frame {
   const widest = (all: readonly Mark[]) => Math.max(0, ...all.map((m) => measure(m.text)));
@@ -69,7 +79,7 @@ export function frame(w: number, h: number, x: Dimension, y: Dimension, cells: b
   let upright = false;
   if (!x.choices) under = thinned(under, widest(under) + 8, width);
   else {
-    const room = step(under) * width - 8;
+    const room = roomUnder(under, left, width);
     upright = widest(under) > room && room < leastLying;
     under = upright ? thinned(fitted(under, mostUpright, measure), line, width) : fitted(under, room, measure);
   }
@@ -167,7 +177,8 @@ export function keyOf(d: Dimension, w: number, none: boolean, measure: Measure):
         },
       };
   }
-  const ends = d.choices ? labels([d.choices[0]!, d.choices[d.choices.length - 1]!].map(clean), Math.min(180, w / 4), measure) : tickTexts([d.scale.back(0), d.scale.back(1)]);
+  const range = [0, 1].map((p) => Number(d.scale.back(p).toPrecision(12)));
+  const ends = d.choices ? labels([d.choices[0]!, d.choices[d.choices.length - 1]!].map(clean), Math.min(180, w / 4), measure) : tickTexts(range, range.every(Number.isInteger) ? 6 : 3);
   const half = d.scale.at(d.scale.back(0) / 2 + d.scale.back(1) / 2);
   const rest = [d.choices ? `(${d.choices.length} choices)` : Math.abs(half - 0.5) > 0.01 ? "(logarithmic)" : "", none ? "without value:" : ""].filter(Boolean).join(" ");
   return {

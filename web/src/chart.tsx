@@ -2,7 +2,7 @@
 
 import { useSignal, useSignalEffect, type Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { stand } from "./asked";
@@ -13,7 +13,7 @@ import { axisTitle, inRows, spotText, subject, tickTexts, timeTexts } from "./la
 import { areTiny, bounds, logarithmicEnds, logarithmicTicks, multiples, niceStep } from "./scales";
 import { shownTheme, zone } from "./settings";
 import { clean, metricOf } from "./text";
-import { at, corners, leftToRight, nearest, placing, trace, type Place } from "./traced";
+import { at, corners, leftToRight, nearest, placing, trace, unplaced, type Place } from "./traced";
 import { Failed } from "./ui";
 
 let Plot: typeof uPlot | null = null;
@@ -178,6 +178,8 @@ export function Chart(props: ChartProps) {
     return at ? spotText(line.label, props.xTitle, at.x, at.y, zone.value) : subject(line.label);
   };
   const values = props.lines?.length ?? 0;
+  const left = useMemo(() => unplaced(props.lines ?? [], logarithmicX(props), props.logY), [props.lines, props.logX, props.logY, props.xTitle]);
+  const note = [...(props.note ? [props.note] : []), ...(left > 0 ? [`${left} ${left === 1 ? "point" : "points"} of 0 or less not drawn: a logarithmic axis has no place for them`] : [])].join("; ");
   const label = `${props.name}, ${values} ${values === 1 ? "curve" : "curves"}`;
   return (
     <figure class="chart" data-testid="chart" data-metric={props.metric} data-state="loading" ref={frame}>
@@ -186,7 +188,7 @@ export function Chart(props: ChartProps) {
       {props.lines && values === 0 && <p class="empty">{props.none ?? <>No report of <bdi>{metricOf(props.metric)}</bdi> yet.</>}</p>}
       {props.lines && <Legend lines={props.lines} />}
       <figcaption>
-        {props.note && <span class="note">{props.note} </span>}
+        {note && <span class="note">{note} </span>}
         <button type="button" aria-expanded={table.value} onClick={() => (table.value = !table.value)}>
           Show as table
         </button>

@@ -228,7 +228,7 @@ describe("a line of a log", () => {
   test("shows its last state", () => {
     expect(lastState(" 1%|\r 50%|#####\r100%|##########\r")).toBe("100%|##########");
     expect(lastState("abc\b\b\bX")).toBe("Xbc");
-    expect(lastState("\b1\b\u001b[31m2\u001b[0m")).toBe("\u001b[31m2\u001b[0m");
+    expect(lastState("\b1\b\u001b[31m2\u001b[0m")).toBe("\u001b[0m\u001b[31m2");
     expect(lastState("50 %\b\b\b\b60 %\r70 %\b\b\b\b80 %")).toBe("80 %");
   });
   test("begins with the rank and the level that it was printed with", () => {
@@ -250,7 +250,7 @@ describe("a line of a log", () => {
     expect(lastStates(lines).map((l) => l.text)).toEqual(["a", "5 %\r", "out\r", "30 %"]);
   });
   test("has the colours of a terminal, and no other sequence", () => {
-    expect(segments("a\u001b[1;31mred\u001b[0mb\u001b[2Kc\u001b]0;title\u0007d")).toEqual([
+    expect(segments("a\u001b[1;31mred\u001b[0mb\u001b[2Jc\u001b]0;title\u0007d")).toEqual([
       { text: "a", classes: "" },
       { text: "red", classes: "fg1 bold" },
       { text: "b", classes: "" },
@@ -276,6 +276,18 @@ describe("what terminals are told beside colours", () => {
     expect(seen("\u001b[38:2::255:0:0mred\u001b[0m")).toBe("red");
     expect(seen("\u001b[>4;1ma\u001b[1 qb\u001b(Bc\u001b=d\u001bPx\u001b\\e")).toBe("abcde");
     expect(seen("a\u001b")).toBe("a\u241b");
+  });
+  test("is done where it moves the cursor or erases within the line", () => {
+    expect(seen("12345\u001b[3D\u001b[Kx")).toBe("12x");
+    expect(seen("abc\u001b[1Gx")).toBe("xbc");
+    expect(seen("abc\u001b[2Kdef")).toBe("   def");
+    expect(seen("abcd\u001b[2D\u001b[1Kx")).toBe("  xd");
+    expect(seen("a\u001b[3Cb\u001b[99Dc\u001b[6Gd")).toBe("c   bd");
+    expect(seen("a\u001b[99999999Cb").length).toBe(10_001);
+    expect(segments("\u001b[31m12\u001b[1D3\u001b[0m4")).toEqual([
+      { text: "13", classes: "fg1" },
+      { text: "4", classes: "" },
+    ]);
   });
   test("many colours become the nearest of eight", () => {
     expect(classes("\u001b[38;5;196mx")).toEqual(["fg1"]); // a red

@@ -17,37 +17,55 @@ export function before(line: { rank: number; level: string; stream: string; text
   return clean(rank + (line.level === "" || line.text.startsWith(`${line.level}:`) ? "" : `${line.level}: `));
 }
 
-/** The visible text of a line: after a carriage return only the last state, and text after a backspace in place of the text before it. */
+/** The visible text of a line: after a carriage return only the last state, and what is written after the cursor went back in place of
+ *  the text before it. */
 export function lastState(line: string): string {
   const parts = line.replace(/\r+$/, "").split("\r");
   const last = parts[parts.length - 1] ?? "";
-  return last.includes("\b") ? writtenOver(last) : last;
+  return /[\b]|\u001b\[[0-9]*[CDGK]/.test(last) ? writtenOver(last) : last;
 }
 
-/** A line with its backspaces applied: text after them overwrites the text before. An escape sequence stays before the character that it preceded. */
+const widest = 10_000; // columns, because a program may send the cursor anywhere
+
+/** A line with what moves the cursor in it and what erases applied. Each character keeps the colours that it was written in. */
 function writtenOver(line: string): string {
-  const cells: { before: string; char: string }[] = [];
+  const cells: { style: string; char: string }[] = [];
   let at = 0;
-  let before = "";
+  let style = "";
+  const put = (char: string) => {
+    while (cells.length < at) cells.push({ style: "", char: " " });
+    cells[at++] = { style, char };
+  };
+  const follow = (parameter: string, letter: string) => {
+    const count = Math.max(1, Number(parameter || 1));
+    if (letter === "m") style = /^0*$/.test(parameter) ? "" : `${style}\u001b[${parameter}m`;
+    else if (letter === "D") at = Math.max(0, at - count);
+    else if (letter === "C") at = Math.min(widest, at + count);
+    else if (letter === "G") at = Math.min(widest, count) - 1;
+    else if (letter === "K") {
+      if (/^0*$/.test(parameter)) cells.length = Math.min(cells.length, at);
+      else for (let i = 0; i < cells.length && (parameter === "2" || i <= at); ++i) cells[i] = { style: "", char: " " };
+    }
+  };
   let rest = line;
   while (rest !== "") {
     const found = sequence.exec(rest);
-    if (found && found.index === 0) {
-      before += found[0];
-      rest = rest.slice(found[0].length);
-      continue;
-    }
-    const text = found ? rest.slice(0, found.index) : rest;
-    rest = rest.slice(text.length);
-    for (const char of text) {
+    for (const char of found ? rest.slice(0, found.index) : rest) {
       if (char === "\b") at = Math.max(0, at - 1);
-      else {
-        cells[at++] = { before, char };
-        before = "";
-      }
+      else put(char);
     }
+    if (!found) break;
+    if (found[2] !== undefined && !/[<=>?]/.test(found[1] ?? "")) follow(found[1] ?? "", found[2]);
+    rest = rest.slice(found.index + found[0].length);
   }
-  return cells.map((c) => c.before + c.char).join("") + before;
+  let last = "";
+  return cells
+    .map((c) => {
+      const change = c.style === last ? "" : `\u001b[0m${c.style}`;
+      last = c.style;
+      return change + c.char;
+    })
+    .join("");
 }
 
 /** The lines without the states of a progress bar that a later line of the same rank and stream replaces. The line that the address

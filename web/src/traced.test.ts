@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { at, corners, leftToRight, nearest, placing, trace } from "./traced";
+import { at, corners, leftToRight, nearest, placing, trace, unplaced } from "./traced";
 
 describe("curves by their own points", () => {
   it("finds the corners of what can be drawn", () => {
@@ -49,4 +49,9 @@ describe("curves by their own points", () => {
     expect(nearest([{ x: [0, 50, 100], y: [0, NaN, 0] }], same, same, 40, 0, 24)).toBe(null); // the place is in a gap
     expect(nearest([{ x: [0, 50, 100], y: [0, NaN, 0] }], same, same, 10, 0, 24)).toEqual({ curve: 0, point: 0, x: 0, y: 0 });
   });
+});
+
+it("points without a place on a logarithmic axis are counted", () => {
+  const all = [{ x: [0, 1, 2, 3], y: [1, 0, -1, NaN] }, { x: [-1, 4], y: [-Infinity, 5] }];
+  expect([unplaced(all, false, false), unplaced(all, true, false), unplaced(all, false, true), unplaced(all, true, true)]).toEqual([0, 2, 2, 4]);
 });

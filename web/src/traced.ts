@@ -45,6 +45,15 @@ export function corners(all: readonly Points[], logX: boolean, logY: boolean): {
   return { x: x0 <= x1 ? [x0, x1] : null, y: y0 <= y1 ? [y0, y1] : null };
 }
 
+/** The number of finite points that have no place on logarithmic axes. */
+export function unplaced(all: readonly Points[], logX: boolean, logY: boolean): number {
+  let n = 0;
+  if (logX || logY)
+    for (const l of all)
+      for (let i = 0; i < l.x.length; ++i) if ((logX && l.x[i]! <= 0) || (logY && l.y[i]! <= 0 && l.y[i]! > -Infinity)) ++n;
+  return n;
+}
+
 /** The order of the points from left to right. null where they have that order already. */
 export function leftToRight(x: readonly number[]): number[] | null {
   for (let i = 1; i < x.length; ++i) if (x[i]! < x[i - 1]!) return Array.from(x, (_, k) => k).sort((a, b) => x[a]! - x[b]! || a - b);

@@ -24,7 +24,7 @@ const columns: Column<Experiment>[] = [
   { key: "name", title: "Name", value: (e) => e.name, width: 220 },
   { key: "best", title: "Best", value: (e) => number(e.bestTrialSearcherMetric), width: 110 },
   { key: "state", title: "State", value: (e) => state(e.state), show: (e) => <State of={e.state} />, width: 120 },
-  { key: "progress", title: "Progress", value: (e) => e.progress, show: (e) => <Progress of={e.progress} />, width: 130 },
+  { key: "progress", title: "Progress", value: (e) => e.progress, show: (e) => <Progress of={e.progress} />, width: 150 },
   { key: "trials", title: "Trials", value: (e) => e.numTrials, width: 80 },
   { key: "spark", title: "Best so far", value: (e) => number(e.bestTrialSearcherMetric), show: (e) => <Spark experiment={e} />, file: (e) => values(e).then((all) => all.join(" ")), width: 130 },
   { key: "owner", title: "Owner", value: (e) => e.username, width: 120 },
