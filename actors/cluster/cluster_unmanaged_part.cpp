@@ -79,9 +79,16 @@ void cluster_unmanaged::recover(const experiment_row& row) {
     [](const command_result&) {});
 }
 
+result<void> cluster_unmanaged::takes_runs(const experiment_row& of) const {
+  auto open = unmanaged::takes_runs(of);
+  if (open)
+    open = machine_.where.takes_experiments(of.project);
+  return open;
+}
+
 caf::result<command_result> cluster_unmanaged::on(const commands::trial_create& x) {
   return in_turn(x.experiment, [this, x](const experiment_row& row) -> result<decision> {
-    if (auto open = unmanaged::takes_runs(row); !open)
+    if (auto open = takes_runs(row); !open)
       return open.error();
     const auto key = x.external_id.empty() ? random_uuid() : external_key(x.external_id);
     auto known = follow(row);
@@ -110,7 +117,7 @@ caf::result<command_result> cluster_unmanaged::on(const commands::trial_start& x
   if (!row)
     return refused(row.error());
   return in_turn(row->experiment, [this, x](const experiment_row& of) -> result<decision> {
-    if (auto open = unmanaged::takes_runs(of); !open)
+    if (auto open = takes_runs(of); !open)
       return open.error();
     auto row = trial(x.id);
     auto newest = row ? newest_checkpoint(x.id) : result<std::optional<checkpoint>>(row.error());

@@ -56,6 +56,8 @@ private:
     bool settles = false; ///< whether the state of the experiment is decided anew as well
     std::string by;       ///< user who ends the experiment; empty: nobody does
   };
+  /// errc::invalid where the experiment, its project or its workspace is archived.
+  result<void> takes_runs(const experiment_row& of) const;
   using decide = std::function<result<decision>(const experiment_row&)>;
   using done_callback = std::function<void(command_result)>;
   struct change {

@@ -21,9 +21,9 @@ std::vector<std::string_view> parts_of(std::string_view text) {
 
 /// Returns the length of the set at the beginning of `pattern`, 0 if the set is not closed. `in` tells
 /// whether `c` is in the set.
-std::size_t set_at(std::string_view pattern, char c, bool& in) {
+std::size_t set_at(std::u32string_view pattern, char32_t c, bool& in) {
   const bool negated = pattern.size() > 1 && pattern[1] == '!';
-  const auto end = pattern.find(']', negated ? 3 : 2); // a bracket that comes first is in the set
+  const auto end = pattern.find(U']', negated ? 3 : 2); // a bracket that comes first is in the set
   if (end == pattern.npos)
     return 0;
   in = false;
@@ -37,8 +37,8 @@ std::size_t set_at(std::string_view pattern, char c, bool& in) {
   return end + 1;
 }
 
-/// Whether a pattern matches one part of a path. Only the last `*` is ever tried with another length.
-bool part_matches(std::string_view pattern, std::string_view text) {
+/// Whether a pattern matches a text. Only the last `*` is ever tried with another length.
+bool letters_match(std::u32string_view pattern, std::u32string_view text) {
   std::size_t p = 0, t = 0, star = pattern.npos, then = 0;
   while (t < text.size()) {
     if (p < pattern.size() && pattern[p] == '*') {
@@ -67,6 +67,20 @@ bool part_matches(std::string_view pattern, std::string_view text) {
   while (p < pattern.size() && pattern[p] == '*')
     ++p;
   return p == pattern.size();
+}
+
+/// Whether a pattern matches one part of a path: by characters, or by bytes where one of them is not UTF-8.
+bool part_matches(std::string_view pattern, std::string_view text) {
+  const auto wanted = code_points(pattern), given = code_points(text);
+  if (wanted && given)
+    return letters_match(*wanted, *given);
+  const auto bytes = [](std::string_view x) {
+    std::u32string out;
+    for (const unsigned char c : x)
+      out += char32_t(c);
+    return out;
+  };
+  return letters_match(bytes(pattern), bytes(text));
 }
 
 /// Whether the path is that of a folder, as lists of files write it.

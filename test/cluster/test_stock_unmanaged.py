@@ -184,6 +184,19 @@ def test_kill_ends_it_and_its_process_harms_nobody(cluster, user):
         b.post_ActivateExperiment(user, id=experiment_2.id)
     with pytest.raises(errors.APIException, match="terminal state"):
         b.post_ArchiveExperiment(user, id=experiment_2.id)
+    place = user.post("/api/v1/workspaces", json={"name": "closed"}).json()["workspace"]["id"]
+    project = user.post(f"/api/v1/workspaces/{place}/projects", json={"name": "p"}).json()["project"]["id"]
+    user.post(f"/api/v1/experiments/{experiment_2.id}/move", json={"experimentId": experiment_2.id, "destinationProjectId": project})
+    new = b.v1CreateTrialRequest(experimentId=experiment_2.id, unmanaged=True, hparams={})
+    started = b.post_CreateTrial(user, body=new).trial.id
+    b.post_StartTrial(user, trialId=started, body=b.v1StartTrialRequest(trialId=started, resume=False))
+    for path in (f"workspaces/{place}", f"projects/{project}"):
+        user.post(f"/api/v1/{path}/archive")
+        for order in (lambda: b.post_CreateTrial(user, body=new), lambda: b.post_StartTrial(user, trialId=started, body=b.v1StartTrialRequest(trialId=started, resume=True))):
+            with pytest.raises(errors.APIException, match="archived"):
+                order()
+        user.post(f"/api/v1/{path}/unarchive")
+    b.post_StartTrial(user, trialId=started, body=b.v1StartTrialRequest(trialId=started, resume=True))
     b.post_KillExperiment(user, id=experiment_2.id)
     b.post_ArchiveExperiment(user, id=experiment_2.id)
     assert b.get_GetExperiment(user, experimentId=experiment_2.id).experiment.archived

@@ -570,6 +570,9 @@ TEST(Globs, MatchPathsInACheckpoint) {
   ASSERT_FALSE(cases->empty());
   for (const auto& one : *cases)
     EXPECT_EQ(matches_glob(one[0].get<std::string>(), one[1].get<std::string>()), one[2].get<bool>()) << one;
+  EXPECT_TRUE(matches_glob("?a*", "\xff"
+                                  "ab"))
+    << "also names that are not UTF-8";
   for (const char* bad : {"", "/etc/*", "../x", "a/../b", "a\\b"})
     EXPECT_FALSE(check_glob(bad)) << bad;
   EXPECT_TRUE(check_glob("**/..x"));
