@@ -223,6 +223,8 @@ private:
       return "went on";
     if (w.stop && w.stop->rung >= 0 && static_cast<std::size_t>(w.stop->rung) == rung)
       return at_full_length(w) ? "finished" : "stopped";
+    if (w.stop && w.paused) // it waited at its rung until the search was over
+      return "stopped";
     if (w.exited || w.stop)
       return "ended";
     return w.paused ? "waits" : "runs";
@@ -244,7 +246,8 @@ private:
           const std::string_view how = fate(w, k);
           if (how == "stopped") {
             ++stopped;
-            needed = w.stop->needed; // newest bound
+            if (w.stop->rung >= 0)
+              needed = w.stop->needed; // newest bound
           }
           trials.push_back({{"trial", id.value}, {"metric", here->second}, {"fate", how}});
         }

@@ -161,6 +161,8 @@ grid trial_grid(const value& rows, const std::vector<std::string>& metrics, time
   for (const auto& name : hparams)
     all.columns.emplace("hp." + name, [name](const value& row) {
       const auto* x = flat_part(part(row, "hparams"), name);
+      if (x && x->is_null()) // null is one of its values
+        return value("null");
       return x ? cell_of(*x) : value();
     });
   for (const auto& name : metrics)

@@ -14,7 +14,7 @@ const std::vector<column> user_columns = {
   {"ID", "id"},       {"NAME", "username"}, {"DISPLAY NAME", "displayName"},
   {"ADMIN", "admin"}, {"ACTIVE", "active"}, {"LAST LOGIN", "lastAuthAt", show_as::age}};
 const std::vector<column> token_columns = {{"ID", "id"},
-                                           {"USER", "userId"},
+                                           {"USER", "username"},
                                            {"DESCRIPTION", "description"},
                                            {"CREATED", "createdAt", show_as::age},
                                            {"EXPIRES", "expiry"},
@@ -156,9 +156,21 @@ int user_set(session& s, const arguments& given) {
 
 namespace {
 
+/// The tokens, each with the `username` of its user, or the number where that is not seen.
+result<value> tokens(client::server& cluster, const client::query& with) {
+  auto rows = cluster.list("/api/v1/tokens", "tokenInfo", with);
+  auto users = rows ? cluster.list("/api/v1/users", "users") : rows.error();
+  if (!users)
+    return users.error();
+  const auto people = names_in(*users, "username");
+  for (auto& one : *rows)
+    one["username"] = name_of(people, part(one, "userId"));
+  return rows;
+}
+
 /// A token by its number, even where it is void.
 result<value> token_named(client::server& cluster, const std::string& word) {
-  auto rows = cluster.list("/api/v1/tokens", "tokenInfo", {{"showInactive", "true"}});
+  auto rows = tokens(cluster, {{"showInactive", "true"}});
   if (!rows)
     return rows.error();
   for (const auto& one : *rows)
@@ -176,7 +188,9 @@ int change_token(session& s, const value& body, const char* done) {
     auto changed = cluster.change("PATCH", "/api/v1/tokens/" + id, body);
     if (!changed)
       return changed.error();
-    return deed{std::string(done) + " token " + id, part(*changed, "tokenInfo")};
+    value now = part(*changed, "tokenInfo");
+    now["username"] = part(*known, "username");
+    return deed{std::string(done) + " token " + id, std::move(now)};
   });
 }
 
@@ -186,7 +200,11 @@ int token_list(session& s, const arguments& given) {
   client::query with;
   if (given.has("--all"))
     with.emplace_back("showInactive", "true");
-  return print_list(s, "/api/v1/tokens", "tokenInfo", token_columns, with);
+  auto cluster = s.server();
+  if (!cluster)
+    return s.fail(cluster.error());
+  auto rows = tokens(**cluster, with);
+  return rows ? s.print(show_rows(*rows, token_columns, s.output())) : s.fail(rows.error());
 }
 
 int token_describe(session& s, const arguments& given) {

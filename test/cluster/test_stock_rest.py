@@ -746,6 +746,7 @@ def test_our_own_verbs_do_the_same(cluster, user, admin):
     token = cluster.cli("token", "create", "--expires", "1d", "--description", "of the verbs").stdout.strip()
     assert b.get_GetMe(api.Session(cluster.url(), "determined", token, None)).user.username == "determined"
     listed = [t for t in cluster.json("token", "list") if t["description"] == "of the verbs"]
+    assert listed[0]["username"] in cluster.cli("token", "describe", str(listed[0]["id"])).stdout
     cluster.cli("token", "revoke", str(listed[0]["id"]))
     assert "of the verbs" not in [t["description"] for t in cluster.json("token", "list")]
     as_admin("group", "create", "verbs", "--user", "determined")

@@ -627,6 +627,37 @@ def test_infinite_values_have_marks_in_every_chart(site, page):
     page.fine()
 
 
+SIZES = """
+import troupe
+p = troupe.params(x=1)
+for step in range(1, 9):
+    troupe.log({"most": (-1) ** step * 1.7e308, "wide": [3.0, 1.7e308, 1.0, -1.7e308][step % 4], "least": 5e-324 * step, "near": 1e9 + 0.001 * step, "whole": 9 * 10**15 + step,
+                "below": -float(step), "signs": (-1) ** step * float(step)}, step=step)
+troupe.validate({"loss": 1.7e308 * (-1) ** p.x}, step=8)
+"""
+# How many pixels of the canvas have the colour of a curve, and on how many rows.
+INKED = """() => { const c = document.querySelector('[data-testid=chart] canvas'), all = c.getContext('2d').getImageData(0, 0, c.width, c.height).data, rows = new Set(); let n = 0;
+    for (let i = 0; i < all.length; i += 4) if (Math.max(all[i], all[i + 1], all[i + 2]) - Math.min(all[i], all[i + 1], all[i + 2]) > 60) { ++n; rows.add(Math.floor(i / 4 / c.width)); }
+    return [n, rows.size]; }"""
+
+
+def test_values_of_any_size_are_drawn(site, page):
+    """Where a chart leaves points out, it says so."""
+    experiment = site.submit("sizes", SIZES, "hyperparameters: {x: {type: int, minval: 1, maxval: 2, count: 2}}\nsearcher: {name: grid, metric: loss, max_concurrent_trials: 1}\nresources: {slots_per_trial: 0}")
+    site.wait_ended(experiment)
+    for metric, more, least, rows, says in [("most", "", 20, 4, ""), ("wide", "", 100, 10, ""), ("least", "", 100, 1, ""), ("near", "", 100, 100, ""), ("whole", "", 100, 100, ""), ("below", "", 100, 100, ""),
+                                            ("below", "&logy=1", 0, 0, "16 points of 0 or less not drawn"), ("signs", "&logy=1", 20, 20, "8 points of 0 or less not drawn"), ("below", "&logy=1&logx=1", 0, 0, "16 points")]:
+        page.go(f"/experiments/{experiment}/curves?metric=training.{metric}{more}")
+        page.page.wait_for_selector(f"[data-testid=chart][data-metric='training.{metric}'][data-state=ready][data-points='16']")
+        wait_for(lambda: (inked := page.page.evaluate(INKED))[0] >= least and inked[1] >= rows, 10, what=lambda: (metric, more, page.page.evaluate(INKED)))
+        note = page.page.locator("[data-testid=chart] .note")
+        assert (note.inner_text() if note.count() else "").startswith(says) and (says or not note.count()), (metric, more)
+    page.go("/experiments?q=name=sizes")
+    spark = page.page.locator(f"[role=row][data-id='{experiment}'] .spark polyline")
+    wait_for(lambda: spark.get_attribute("points") == "0,2 100,18", 10, what=lambda: spark.get_attribute("points"))
+    page.fine()
+
+
 def test_a_metric_without_a_name_has_a_curve(site, page):
     script = "import troupe\ntroupe.params(x=1)\nfor step in range(1, 6):\n    troupe.log({'': 1 / step, 'part': step}, step=step)\ntroupe.validate({'loss': 1.0, '': 0.25}, step=5)\n"
     experiment = site.submit("nameless", script, "hyperparameters: {x: 1}\nsearcher: {name: single, metric: loss}")

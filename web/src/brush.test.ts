@@ -112,7 +112,8 @@ describe("a side of a heat map", () => {
   test("of few whole numbers has one cell for each", () => {
     expect(side([3, 1, 2, 3])).toEqual({ cells: 3, of: [2, 0, 1, 2], choices: ["1", "2", "3"] });
     expect(side([16, 32, 1024])).toEqual({ cells: 3, of: [0, 1, 2], choices: ["16", "32", "1024"] });
-    expect(side([7, null])).toEqual({ cells: 1, of: [0, null], choices: ["7"] });
+    expect(side([7, null])).toEqual({ cells: 2, of: [0, 1], choices: ["7", "null"] });
+    expect(side([7, undefined])).toEqual({ cells: 1, of: [0, null], choices: ["7"] });
   });
   test("of other numbers has equal stretches, of choices one cell for each", () => {
     expect(side([0, 0.5, 1])).toEqual({ cells: 8, of: [0, 4, 7], choices: null });

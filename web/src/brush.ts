@@ -1,7 +1,7 @@
 // The brushes of an address say which trials are kept: "lr:0.001..0.01;opt:adam..adam".
 
 import { joined, pieces } from "./address";
-import { asCell, asNumber, comparator } from "./filter";
+import { asChoice, asNumber, comparator } from "./filter";
 import { bounds, fitting, linear, type Scale } from "./scales";
 import { clean, number, short } from "./text";
 import type { TrialProgress } from "./api_types";
@@ -24,7 +24,7 @@ export interface Dimension {
 const own = ["best", "latest", "steps", "id"];
 
 export function value(t: Row, key: string): number | string | null {
-  const x = key === "best" ? number(t.best?.metric) : key === "latest" ? number(t.latest?.metric) : key === "steps" ? t.totalBatches : key === "id" ? t.id : key.startsWith("m.") ? number(t.metrics?.[key.slice(2)]?.last) : asCell(t.hp[key.replace(/^hp\./, "")]);
+  const x = key === "best" ? number(t.best?.metric) : key === "latest" ? number(t.latest?.metric) : key === "steps" ? t.totalBatches : key === "id" ? t.id : key.startsWith("m.") ? number(t.metrics?.[key.slice(2)]?.last) : asChoice(t.hp[key.replace(/^hp\./, "")]);
   return x === undefined || x === null ? null : typeof x === "boolean" ? String(x) : x;
 }
 

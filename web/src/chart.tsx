@@ -10,10 +10,10 @@ import { Legend, NumbersTable, type Curve } from "./curves";
 import { edgeMark, font, measure, saveCanvas, Spot } from "./figure";
 import { hovered } from "./hover";
 import { axisTitle, inRows, spotText, subject, tickTexts, timeTexts } from "./labels";
-import { areTiny, bounds, logarithmicEnds, logarithmicTicks, multiples, niceStep } from "./scales";
+import { areClose, areTiny, bounds, leastSize, logarithmicEnds, logarithmicTicks, multiples, niceStep } from "./scales";
 import { shownTheme, zone } from "./settings";
 import { clean, metricOf } from "./text";
-import { at, corners, leftToRight, nearest, placing, trace, unplaced, type Place } from "./traced";
+import { at, corners, leftToRight, most, nearest, placing, trace, unplaced, type Place } from "./traced";
 import { Failed } from "./ui";
 
 let Plot: typeof uPlot | null = null;
@@ -318,10 +318,11 @@ const anyStep = [1e300]; // a distance that the library accepts, and that nobody
 /** The ticks of a logarithmic axis. The library has them, and its ends, at whole powers of ten alone. */
 const powers: Partial<uPlot.Axis> = { incrs: () => anyStep, splits: (_u, _axis, low, high) => logarithmicTicks(low, high), filter: (_u, ticks) => ticks };
 
-/** The ends of a linear axis, which the library chooses but for tiny numbers. */
+/** The ends of a linear axis, which the library chooses where it would not take the values for all the same. */
 function linearEnds(low: number | null, high: number | null): [number, number] | [null, null] {
   if (low === null || high === null) return [null, null];
-  if (!areTiny(low, high)) return Plot!.rangeNum(low, high, 0.1, true) as [number, number];
+  if (Math.max(Math.abs(low), Math.abs(high)) < leastSize) return Plot!.rangeNum(0, 0, 0.1, true) as [number, number];
+  if (!areTiny(low, high) && !areClose(low, high)) return Plot!.rangeNum(low, high, 0.1, true) as [number, number];
   const room = (high - low) / 10;
   return [low - room, high + room];
 }
@@ -398,7 +399,7 @@ function marks(u: uPlot, p: ChartProps, layers: Layer[], text: string): void {
     const raw = l.line.raw ?? l.line.y;
     for (let i = 0; i < raw.length; ++i) {
       const v = raw[i]!;
-      if (v - v === 0) continue; // v - v is 0 for finite numbers only
+      if (Math.abs(v) < most) continue; // false for NaN, too
       c.strokeStyle = c.fillStyle = l.line.colour;
       const x = u.valToPos(l.line.x[i]!, "x", true);
       if (x >= left && x <= left + width) edgeMark(c, Math.min(left + width - size / 2, Math.max(left + size / 2, x)), v > 0 ? top : top + height, v, size);

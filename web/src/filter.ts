@@ -7,6 +7,9 @@ export type Cell = number | string | boolean | null | undefined;
 /** A value of a report or configuration as a cell. Lists and maps become JSON. */
 export const asCell = (x: unknown): Cell => (x === undefined || x === null ? null : typeof x === "number" || typeof x === "boolean" ? x : typeof x === "string" ? (number(x) ?? x) : JSON.stringify(x));
 
+/** A hyperparameter as a cell. null is one of its values, such as a choice of a search. */
+export const asChoice = (x: unknown): Cell => (x === null ? "null" : asCell(x));
+
 export interface Condition {
   key: string; // empty for a bare word
   op: "=" | "!=" | "<" | "<=" | ">" | ">=" | "~";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { comparator, condition, holds, parse, sorting, wholeKeys, type Cell } from "./filter";
 import { appended, band, clipped, smoothed } from "./smooth";
-import { areTiny, bounds, fitting, heatLine, linear, logarithmic, logarithmicEnds, logarithmicTicks, looks, looksOf, multiples, niceStep, niceTicks } from "./scales";
+import { areClose, areTiny, bounds, fitting, heatLine, linear, logarithmic, logarithmicEnds, logarithmicTicks, looks, looksOf, multiples, niceStep, niceTicks } from "./scales";
 import { firstErrorLine, standing, wouldFree } from "./reasons";
 import { before, lastState, lastStates, segments } from "./terminal";
 import { bytes, clean, clock, csv, flat, moment, named, number, plain, seconds, short, span, worded } from "./text";
@@ -207,6 +207,9 @@ describe("scales", () => {
     expect(multiples(-0.12, 0.31, 0.1)).toEqual([-0.1, 0, 0.1, 0.2, 0.3]);
     expect(multiples(0.9e-18, 3.1e-18, 1e-18)).toEqual([1e-18, 2e-18, 3e-18]);
     expect(multiples(0, 5e41, 2e41)).toEqual([0, 2e41, 4e41]);
+    expect(multiples(1e9, 1e9 + 0.0025, 1e-3)).toEqual([1e9, 1000000000.001, 1000000000.002]);
+    expect(multiples(9e15 + 1, 9e15 + 3, 1)).toEqual([9000000000000001, 9000000000000002, 9000000000000003]);
+    expect([areClose(1e9, 1e9 + 0.01), areClose(9e15 + 1, 9e15 + 8), areClose(9e15, 9e15 + 2), areClose(1, 1 + 1e-16), areClose(1, 1), areClose(1, 2)]).toEqual([true, true, false, false, false, false]);
     expect([areTiny(1e-31, 7e-31), areTiny(0, 1e-19), areTiny(1, 1 + 1e-16), areTiny(0, 0), areTiny(null, null)]).toEqual([true, false, false, false, false]);
   });
   test("ticks are round", () => expect(niceTicks(0, 1, 5)).toEqual([0, 0.2, 0.4, 0.6, 0.8, 1]));
@@ -351,7 +354,7 @@ test("numbers for people", () => {
   expect(flat({ a: { b: 1 }, c: [2] })).toEqual({ "a.b": 1, c: [2] });
 });
 test("a hyperparameter as text is the same wherever it stands", () => {
-  expect(["adam", 0.1, -0, true, [1, 2], { a: [{ b: 1 }] }, null, undefined, "NaN"].map(worded)).toEqual(["adam", "0.1", "0", "true", "[1,2]", '{"a":[{"b":1}]}', "—", "—", "NaN"]);
+  expect(["adam", 0.1, -0, true, [1, 2], { a: [{ b: 1 }] }, null, undefined, "NaN"].map(worded)).toEqual(["adam", "0.1", "0", "true", "[1,2]", '{"a":[{"b":1}]}', "null", "—", "NaN"]);
 });
 test("a time goes into a field and back", () => {
   expect(clock(Date.parse("2026-01-02T03:04:05Z") / 1000, "utc")).toBe("2026-01-02T03:04:05");

@@ -6,6 +6,9 @@ export interface Scale {
   ticks: number[];
 }
 
+/** A multiple of a step without the error of its last digit. */
+const inDigits = (x: number): number => (Number.isSafeInteger(x) ? x : Number(x.toPrecision(15)));
+
 export function niceTicks(low: number, high: number, count: number): number[] {
   if (!(high > low)) return [low];
   const raw = high / Math.max(1, count) - low / Math.max(1, count);
@@ -16,7 +19,7 @@ export function niceTicks(low: number, high: number, count: number): number[] {
   // Where numbers are much larger than their differences, several ticks may be the same number.
   const first = Math.ceil(low / step);
   for (let i = 0; i <= 2 * count + 2 && (first + i) * step <= high + step * 1e-9; ++i) {
-    const x = Number(((first + i) * step).toPrecision(12));
+    const x = inDigits((first + i) * step);
     if (Number.isFinite(x) && out[out.length - 1] !== x) out.push(x);
   }
   return out;
@@ -67,12 +70,19 @@ export function multiples(low: number, high: number, step: number): number[] {
   const out: number[] = [];
   const first = Math.ceil(low / step - 1e-9);
   for (let i = 0; i < 100 && (first + i) * step <= high + step * 1e-9; ++i) {
-    const x = Number(((first + i) * step).toPrecision(12)) + 0; // without the sign of a zero
+    const x = inDigits((first + i) * step) + 0; // without the sign of a zero
     if (Number.isFinite(x) && out[out.length - 1] !== x) out.push(x);
   }
   return out;
 }
 
+/** Below this size numbers are drawn as 0, because their differences have too few digits. */
+export const leastSize = 1e-290;
+/** Whether these ends are close for their size, and differ by more than the last digits of their numbers. */
+export const areClose = (low: number, high: number): boolean => {
+  const size = Math.max(Math.abs(low), Math.abs(high));
+  return high - low < 1e-9 * size && high - low > 2 * Number.EPSILON * size;
+};
 /** Whether the library would take the difference of these ends for none. */
 export const areTiny = (low: number | null, high: number | null): boolean => low !== null && high !== null && high > low && high - low < 1e-20 && Math.max(Math.abs(low), Math.abs(high)) < 1e-12;
 

@@ -2,6 +2,7 @@
 
 import { useEffect, useRef } from "preact/hooks";
 import { get, type Experiment, type Trial } from "./api";
+import { linear } from "./scales";
 import { number } from "./text";
 import type { Outcome } from "./api_types";
 
@@ -45,7 +46,7 @@ export function Spark(props: { experiment: Experiment }) {
         if (gone) return;
         const finite = y.filter(Number.isFinite);
         const [low, high] = [Math.min(...finite), Math.max(...finite)];
-        const up = (v: number) => (v === Infinity ? 0 : v === -Infinity ? 20 : high > low ? 18 - ((v - low) / (high - low)) * 16 : 10);
+        const up = (v: number) => (v === Infinity ? 0 : v === -Infinity ? 20 : high > low ? 18 - linear(low, high).at(v) * 16 : 10);
         const points = y.map((v, i) => `${y.length > 1 ? (i / (y.length - 1)) * 100 : 50},${up(v)}`);
         svg.querySelector("polyline")?.setAttribute("points", points.join(" "));
       }, () => undefined);

@@ -1,7 +1,7 @@
 // Metrics that are not numbers: matrices, bar charts, tables, and trees of anything else.
 
 import { fitting, heat, linear } from "./scales";
-import { Files, savePicture } from "./figure";
+import { Files, measure, savePicture } from "./figure";
 import { Drawing } from "./plots";
 import { clean, csv, number, short } from "./text";
 import { save } from "./ui";
@@ -184,19 +184,21 @@ function Bars(props: { values: number[]; name: string }) {
       table={{ columns: ["index", "value"], rows: () => values.map((v, i) => [i, v]) }}
       draw={(c, w, h, k) => {
         const y = (v: number) => 8 + (1 - scale.at(v)) * (h - 16);
-        const width = w / values.length;
+        const ends = [scale.back(1), scale.back(0)].map((v) => short(v, 4));
+        const left = Math.max(...ends.map(measure)) + 10;
+        const width = (w - left) / values.length;
         c.fillStyle = k.accent;
         values.forEach((v, i) => {
-          if (Number.isFinite(v)) c.fillRect(i * width + Math.min(1, width / 4), Math.min(y(v), y(0)), Math.max(1, width - Math.min(2, width / 2)), Math.max(1, Math.abs(y(v) - y(0))));
+          if (Number.isFinite(v)) c.fillRect(left + i * width + Math.min(1, width / 4), Math.min(y(v), y(0)), Math.max(1, width - Math.min(2, width / 2)), Math.max(1, Math.abs(y(v) - y(0))));
         });
         c.fillStyle = k.text;
         c.textAlign = "center";
         values.forEach((v, i) => {
-          if (!Number.isFinite(v)) c.fillText(v === Infinity ? "▲" : v === -Infinity ? "▼" : "×", (i + 0.5) * width, v === Infinity ? 12 : h - 2); // the same signs as at the edges of curves
+          if (!Number.isFinite(v)) c.fillText(v === Infinity ? "▲" : v === -Infinity ? "▼" : "×", left + (i + 0.5) * width, v === Infinity ? 12 : h - 2); // the same signs as at the edges of curves
         });
         c.textAlign = "left";
-        c.fillText(short(scale.back(1), 4), 4, 12);
-        c.fillText(short(scale.back(0), 4), 4, h - 4);
+        c.fillText(ends[0]!, 4, 12);
+        c.fillText(ends[1]!, 4, h - 4);
       }}
     />
   );

@@ -104,8 +104,8 @@ export function flat(x: unknown, prefix = "", into: Record<string, unknown> = Ob
   return into;
 }
 
-/** A hyperparameter as text. Lists and maps become JSON. */
-export const worded = (x: unknown): string => (x === undefined || x === null ? "—" : typeof x === "string" ? x : JSON.stringify(x));
+/** A hyperparameter as text. Lists, maps and null become JSON. */
+export const worded = (x: unknown): string => (x === undefined ? "—" : typeof x === "string" ? x : JSON.stringify(x));
 
 /** The group and the name, which may be empty, of a metric such as "validation.loss". The group is "" where the text names none. */
 export function named(metric: string): { group: string; name: string } {

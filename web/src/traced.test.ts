@@ -9,6 +9,7 @@ describe("curves by their own points", () => {
     ];
     expect(corners(all, false, false)).toEqual({ x: [0, 9], y: [-1, 5] });
     expect(corners(all, true, true)).toEqual({ x: [1, 9], y: [2, 5] }); // 0 and -1 have no logarithm
+    expect(corners([{ x: [1, 2, 3], y: [-1.7e308, 4, 1.7e308] }], false, false)).toEqual({ x: [1, 3], y: [4, 4] }); // as infinities
     expect(corners([{ x: [1, 2], y: [NaN, NaN] }], false, false)).toEqual({ x: [1, 2], y: null });
     expect(corners([], false, false)).toEqual({ x: null, y: null });
   });
@@ -26,17 +27,17 @@ describe("curves by their own points", () => {
   it("leaves gaps where a value is not finite, and tells of points that stand alone", () => {
     const said: string[] = [];
     const to = { moveTo: (x: number, y: number) => void said.push(`M${x},${y}`), lineTo: (x: number, y: number) => void said.push(`L${x},${y}`) };
-    const same = { log: false, k: 1, b: 0 };
+    const same = { log: false, k: 1, low: 0, from: 0 };
     trace(to, { x: [1, 2, 3, 4, 5, 6, 7], y: [1, 2, NaN, 4, Infinity, 6, 7] }, same, same, (x, y) => void said.push(`.${x},${y}`));
     expect(said.join(" ")).toBe("M1,1 L2,2 M4,4 .4,4 M6,6 L7,7");
     said.length = 0;
-    const log = { log: true, k: 1, b: 0 };
+    const log = { log: true, k: 1, low: 0, from: 0 };
     trace(to, { x: [0, 1, 100], y: [1, 0, 1000] }, log, log, (x, y) => void said.push(`.${x},${y}`));
     expect(said.join(" ")).toBe("M2,3 .2,3"); // an x of 0 has no place, and a y of 0 is a gap
   });
 
   it("finds the curve under the pointer", () => {
-    const same = { log: false, k: 1, b: 0 };
+    const same = { log: false, k: 1, low: 0, from: 0 };
     const all = [
       { x: [0, 100], y: [0, 100] },
       { x: [0, 100], y: [50, 50] },

@@ -8,20 +8,25 @@ type Range = [number, number];
 
 // Most of this runs once over each point of a new page, before the browser has compiled it. So it has plain loops without calls.
 
-/** From values to pixels: a factor and a summand, for the value or for its logarithm. */
+/** From values to pixels: `k` times the distance of the value, or of its logarithm, from `low`, and then `from`. A sum with `k * value`
+ *  would lose the digits in which large values differ. */
 export interface Place {
   log: boolean;
   k: number;
-  b: number;
+  low: number;
+  from: number;
 }
 
 /** The mapping of `low` to `from` and of `high` to `to`. */
 export function placing(low: number, high: number, log: boolean, from: number, to: number): Place {
   const a = log ? Math.log10(low) : low;
   const k = (to - from) / ((log ? Math.log10(high) : high) - a);
-  return { log, k, b: from - a * k };
+  return { log, k, low: a, from };
 }
-export const at = (p: Place, v: number): number => p.b + p.k * (p.log ? Math.log10(v) : v);
+export const at = (p: Place, v: number): number => p.from + p.k * ((p.log ? Math.log10(v) : v) - p.low);
+
+/** From this size on numbers count as infinite, because the difference of two of them may be. */
+export const most = 1e307;
 
 /** The ranges of everything that can be drawn. null where nothing can. */
 export function corners(all: readonly Points[], logX: boolean, logY: boolean): { x: Range | null; y: Range | null } {
@@ -29,16 +34,16 @@ export function corners(all: readonly Points[], logX: boolean, logY: boolean): {
   let x1 = -Infinity;
   let y0 = Infinity;
   let y1 = -Infinity;
-  const lowX = logX ? 0 : -Infinity;
-  const lowY = logY ? 0 : -Infinity;
+  const lowX = logX ? 0 : -most;
+  const lowY = logY ? 0 : -most;
   for (const l of all)
     for (let i = 0; i < l.x.length; ++i) {
       const x = l.x[i]!;
-      if (!(x > lowX && x < Infinity)) continue;
+      if (!(x > lowX && x < most)) continue;
       if (x < x0) x0 = x;
       if (x > x1) x1 = x;
       const y = l.y[i]!;
-      if (!(y > lowY && y < Infinity)) continue;
+      if (!(y > lowY && y < most)) continue;
       if (y < y0) y0 = y;
       if (y > y1) y1 = y;
     }
@@ -62,22 +67,22 @@ export function leftToRight(x: readonly number[]): number[] | null {
 
 /** Draws one curve. Values that are not finite, or have no logarithm, are gaps. `lonely` gets the points that have no neighbour. */
 export function trace(to: { moveTo(x: number, y: number): void; lineTo(x: number, y: number): void }, l: Points, px: Place, py: Place, lonely?: (x: number, y: number) => void): void {
-  const lowX = px.log ? 0 : -Infinity;
-  const lowY = py.log ? 0 : -Infinity;
+  const lowX = px.log ? 0 : -most;
+  const lowY = py.log ? 0 : -most;
   let run = 0; // number of points since the last gap
   let x = 0;
   let y = 0;
   for (let i = 0; i < l.x.length; ++i) {
     const vx = l.x[i]!;
     const vy = l.y[i]!;
-    if (!(vx > lowX && vx < Infinity)) continue;
-    if (!(vy > lowY && vy < Infinity)) {
+    if (!(vx > lowX && vx < most)) continue;
+    if (!(vy > lowY && vy < most)) {
       if (run === 1) lonely?.(x, y);
       run = 0;
       continue;
     }
-    x = px.b + px.k * (px.log ? Math.log10(vx) : vx);
-    y = py.b + py.k * (py.log ? Math.log10(vy) : vy);
+    x = px.from + px.k * ((px.log ? Math.log10(vx) : vx) - px.low);
+    y = py.from + py.k * ((py.log ? Math.log10(vy) : vy) - py.low);
     if (run++ === 0) to.moveTo(x, y);
     else to.lineTo(x, y);
   }

@@ -9,7 +9,7 @@ import { isStale, listen, returns } from "./live";
 import { asked } from "./queries";
 import { pastAt } from "./router";
 import type { Row } from "./brush";
-import { asCell, parse } from "./filter";
+import { asChoice, parse } from "./filter";
 import { clean, flat, named, nameOf, number, span, state } from "./text";
 import { duration } from "./pages/experiments";
 import { elements } from "./topics";
@@ -162,7 +162,7 @@ export function trialColumns(hparams: string[], metrics: readonly MetricInfo[], 
     { key: "state", title: "State", value: (t) => state(t.state), show: (t) => <State of={t.state} />, width: 120 },
     { key: "latest", title: "Latest", value: (t) => number(t.latest?.metric), usual: one, width: 100 },
     { key: "steps", title: "Steps", value: (t) => t.totalBatches, width: 80 },
-    ...hparams.map((h) => ({ key: `hp.${h}`, title: h, value: (t: Row) => asCell(t.hp[h]), usual: shown.includes(h), width: 110 })),
+    ...hparams.map((h) => ({ key: `hp.${h}`, title: h, value: (t: Row) => asChoice(t.hp[h]), usual: shown.includes(h), width: 110 })),
     { key: "restarts", title: "Restarts", value: (t) => t.restarts, width: 100 },
     { key: "agent", title: "Agent", value: (t) => t.agents.join(" "), width: 110 },
     { key: "started", title: "Started", value: (t) => t.startTime, show: (t) => <Time at={t.startTime} />, usual: false, width: 190 },

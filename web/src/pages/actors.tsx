@@ -243,7 +243,7 @@ function One(props: { name: string; turns: (() => void)[] }) {
         <Facts
           rows={Object.entries(flat({ ...known.identity, ...known.work, ...known.memory, ...(known.waits_for.length > 0 ? { waits_for: known.waits_for } : {}) }))
             .filter(([key]) => !["actor", "id"].includes(key))
-            .map(([key, x]) => [key, typeof x === "number" ? short(x, 6) : worded(x)])}
+            .map(([key, x]) => [key, typeof x === "number" ? short(x, 6) : worded(x ?? undefined)])}
         />
       )}
       <h3>Owner and children</h3>

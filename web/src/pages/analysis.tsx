@@ -21,6 +21,9 @@ import { ended } from "../ended";
 import type { History, Importance, ParetoFront } from "../api_types";
 
 const mostAxes = 12;
+/** A part of 1 as text, in thousandths. */
+const part = (x: number): string => short(Math.round(x * 1000) / 1000, 3);
+
 const leastTrials = 8; // number of trials from which on the server computes the importance of hyperparameters
 
 export function Analysis(props: { of: Experiment }) {
@@ -253,8 +256,8 @@ function ImportanceChart(props: { of: Experiment; metric: string; trials: number
         {x.hparams.map((h) => (
           <li key={h.name} data-hp={h.name} data-value={h.importance}>
             <span class="name">{nameOf(h.name)}</span>
-            <meter min={0} max={1} value={h.importance} aria-label={`${nameOf(h.name)} ${short(h.importance, 3)}`} />
-            <span class="num">{short(h.importance, 3)}</span>
+            <meter min={0} max={1} value={h.importance} aria-label={`${nameOf(h.name)} ${part(h.importance)}`} />
+            <span class="num">{part(h.importance)}</span>
           </li>
         ))}
       </ul>
@@ -262,7 +265,7 @@ function ImportanceChart(props: { of: Experiment; metric: string; trials: number
         name={`importance-${e.id}`}
         title="Importance of hyperparameters"
         table={{ columns: ["hyperparameter", "importance"], rows: () => x.hparams.map((h) => [h.name, h.importance]) }}
-        picture={() => saveBars(`importance-${e.id}`, `Importance of hyperparameters for ${nameOf(props.metric)} in experiment ${e.id}: ${x.method} over ${x.trials} trials`, x.hparams.map((h) => ({ name: h.name, part: h.importance, text: short(h.importance, 3) })))}
+        picture={() => saveBars(`importance-${e.id}`, `Importance of hyperparameters for ${nameOf(props.metric)} in experiment ${e.id}: ${x.method} over ${x.trials} trials`, x.hparams.map((h) => ({ name: h.name, part: h.importance, text: part(h.importance) })))}
       >
         <span class="note">
           {x.method} over {x.trials} trials.

@@ -140,7 +140,8 @@ function Side(props: View) {
   const p = params.value;
   const only = p.text("only", "1") !== "0";
   const baseline = Number(p.text("baseline", String(trials[0]!.id)));
-  const base = trials.find((t) => t.id === baseline) ?? trials[0]!;
+  const named = trials.find((t) => t.id === baseline);
+  const base = named ?? trials[0]!;
   const ids = useMemo(() => trials.map((t) => t.id), [trials]);
   const facts = useMemo(
     () =>
@@ -181,6 +182,11 @@ function Side(props: View) {
   return (
     <>
       {props.left.length > 0 && <p class="hint">{props.left.join("; ")}.</p>}
+      {!named && (
+        <p class="fault" role="alert">
+          <bdi>{clean(`baseline=${p.text("baseline", "")}`)}</bdi> is not one of these trials, so trial {base.id} is the baseline.
+        </p>
+      )}
       <Curves trials={trials} only={ids} experiments={props.experiments.map((e) => e.id)} metrics={props.metrics} metric={props.metric} height={420} />
       <div class="toolbar">
         <button type="button" aria-pressed={only} onClick={() => set({ only: only ? "0" : null })}>

@@ -17,7 +17,7 @@ import { useNoMoment } from "../past";
 import { params, set } from "../router";
 import { Structured } from "../structured";
 import { before, segments } from "../terminal";
-import { asCell, condition } from "../filter";
+import { asChoice, condition } from "../filter";
 import { clean, flat, number, span, state, worded } from "../text";
 import { useMetrics } from "../trials";
 import { drawn } from "../newest";
@@ -239,7 +239,7 @@ function Overview(props: View) {
         <Facts
           rows={Object.entries(flat(trial.hparams)).map(([k, v]) => {
             const text = <bdi>{clean(worded(v))}</bdi>;
-            const cell = asCell(v);
+            const cell = asChoice(v);
             // No filter matches a value that is missing or not a number.
             if (cell === null || cell === "" || Number.isNaN(cell)) return [k, text];
             return [
