@@ -633,7 +633,7 @@ p = troupe.params(x=1)
 for step in range(1, 9):
     troupe.log({"most": (-1) ** step * 1.7e308, "wide": [3.0, 1.7e308, 1.0, -1.7e308][step % 4], "least": 5e-324 * step, "near": 1e9 + 0.001 * step, "whole": 9 * 10**15 + step,
                 "below": -float(step), "signs": (-1) ** step * float(step)}, step=step)
-troupe.validate({"loss": 1.7e308 * (-1) ** p.x}, step=8)
+troupe.validate({"loss": 1.7e308 * (-1) ** (p.x + 1)}, step=8)
 """
 # How many pixels of the canvas have the colour of a curve, and on how many rows.
 INKED = """() => { const c = document.querySelector('[data-testid=chart] canvas'), all = c.getContext('2d').getImageData(0, 0, c.width, c.height).data, rows = new Set(); let n = 0;
