@@ -19,7 +19,7 @@ struct step_of {
 
 /// The event of every machine's timer: the time of `deadline()` may have come.
 struct time_passed {
-  MSGPACK_DEFINE_ARRAY()
+  TROUPE_PACKED()
 };
 
 template <class... Fs>

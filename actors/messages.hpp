@@ -3,7 +3,7 @@
 // sends it, whether a repeat is safe and what a timeout means. The names of types are part of the wire
 // format, so a type must never be renamed.
 //
-// A message is a struct with MSGPACK_DEFINE_ARRAY. On the wire it is the msgpack bytes of the struct, so that
+// A message is a struct with TROUPE_PACKED. On the wire it is the msgpack bytes of the struct, so that
 // doubles stay exact (CAF 0.17 breaks them) and fields may be added at the end. A few messages hold actor
 // handles and have an `inspect` function of their own.
 
@@ -80,7 +80,7 @@ struct error_on_wire {
   }
 };
 
-/// Packs as MSGPACK_DEFINE_ARRAY does, for structs whose members differ from their fields. An error is two
+/// Packs as TROUPE_PACKED does, for structs whose members differ from their fields. An error is two
 /// fields.
 template <class Packer, class... Ts>
 void pack_fields(Packer& to, const Ts&... xs) {
@@ -121,10 +121,10 @@ struct append_facts {
   std::string entity;
   std::uint64_t first = 0;
   std::vector<std::string> facts;
-  MSGPACK_DEFINE_ARRAY(entity, first, facts)
+  TROUPE_PACKED(entity, first, facts)
 };
 struct committed {
-  MSGPACK_DEFINE_ARRAY()
+  TROUPE_PACKED()
 };
 struct append_reports {
   allocation_id allocation;
@@ -132,7 +132,7 @@ struct append_reports {
   std::string process;
   std::uint64_t first_sequence = 1;
   std::vector<storage::report_batch::report> reports;
-  MSGPACK_DEFINE_ARRAY(allocation, rank, process, first_sequence, reports)
+  TROUPE_PACKED(allocation, rank, process, first_sequence, reports)
 };
 struct reports_committed {
   std::uint64_t up_to = 0;
@@ -152,36 +152,36 @@ struct append_log {
   std::vector<log_line> lines;
   std::string source;
   std::uint64_t position = 0;
-  MSGPACK_DEFINE_ARRAY(task, lines, source, position)
+  TROUPE_PACKED(task, lines, source, position)
 };
 struct store_blob {
   std::string bytes;
-  MSGPACK_DEFINE_ARRAY(bytes)
+  TROUPE_PACKED(bytes)
 };
 struct blob_stored {
   std::string name;
-  MSGPACK_DEFINE_ARRAY(name)
+  TROUPE_PACKED(name)
 };
 struct flush_journal {
-  MSGPACK_DEFINE_ARRAY()
+  TROUPE_PACKED()
 };
 struct log_position {
   std::string source;
-  MSGPACK_DEFINE_ARRAY(source)
+  TROUPE_PACKED(source)
 };
 struct log_position_is {
   std::uint64_t position = 0;
-  MSGPACK_DEFINE_ARRAY(position)
+  TROUPE_PACKED(position)
 };
 
 struct read_facts { ///< asks the reader of facts for the facts of `entity` from number `first` on
   std::string entity;
   std::uint64_t first = 0;
-  MSGPACK_DEFINE_ARRAY(entity, first)
+  TROUPE_PACKED(entity, first)
 };
 struct facts_read {
   std::vector<std::string> facts;
-  MSGPACK_DEFINE_ARRAY(facts)
+  TROUPE_PACKED(facts)
 };
 
 // ---- cluster
@@ -191,7 +191,7 @@ struct client_command { ///< gives the cluster one of the commands of model/comm
   std::string allocation;
   std::string name;
   value fields;
-  MSGPACK_DEFINE_ARRAY(user, admin, allocation, name, fields)
+  TROUPE_PACKED(user, admin, allocation, name, fields)
 };
 struct command_result { ///< the answer to a command, or the error
   result<value> got = value();
@@ -217,90 +217,90 @@ struct task_call {
   allocation_id allocation; ///< run 0: the trial itself, whichever run is open
   std::string name;
   value fields;
-  MSGPACK_DEFINE_ARRAY(allocation, name, fields)
+  TROUPE_PACKED(allocation, name, fields)
 };
 struct reserve_trials {
   std::uint64_t count = 0;
-  MSGPACK_DEFINE_ARRAY(count)
+  TROUPE_PACKED(count)
 };
 struct trials_reserved {
   trial_id first;
-  MSGPACK_DEFINE_ARRAY(first)
+  TROUPE_PACKED(first)
 };
 struct experiment_finished {
   experiment_id id;
-  MSGPACK_DEFINE_ARRAY(id)
+  TROUPE_PACKED(id)
 };
 /// Lines of logs that matched a pattern. The journal sends them, and stores them once their effects are
 /// durable.
 struct lines_matched {
   std::vector<line_matched> lines;
-  MSGPACK_DEFINE_ARRAY(lines)
+  TROUPE_PACKED(lines)
 };
 struct webhook_told { ///< the outcome of sending one event
   std::string id;     ///< id of the event
   bool done = false;
   bool final = false; ///< without `done`: the event is not sent again
   std::string why;
-  MSGPACK_DEFINE_ARRAY(id, done, final, why)
+  TROUPE_PACKED(id, done, final, why)
 };
 struct webhooks_told { ///< outcomes of several events, which the sender of webhooks reports together
   std::vector<webhook_told> each;
-  MSGPACK_DEFINE_ARRAY(each)
+  TROUPE_PACKED(each)
 };
 /// Called with the outcomes of sending, from any thread.
 using webhook_ear = std::shared_ptr<const std::function<void(std::vector<webhook_told>)>>;
 struct task_finished { ///< the end of a task that is not a trial is durable
   task_id id;
-  MSGPACK_DEFINE_ARRAY(id)
+  TROUPE_PACKED(id)
 };
 struct route_validation { ///< a durable validation, which the cluster passes on to the experiment
   experiment_id experiment;
   validation_recorded what;
-  MSGPACK_DEFINE_ARRAY(experiment, what)
+  TROUPE_PACKED(experiment, what)
 };
 struct kill_trial { ///< a user kills one trial of a search
   trial_id trial;
   std::string by;
-  MSGPACK_DEFINE_ARRAY(trial, by)
+  TROUPE_PACKED(trial, by)
 };
 
 struct orders_answered {   ///< answers the driver of a custom search once its orders are durable
   std::string refused;     ///< why the orders changed nothing; empty: they were taken
   std::uint64_t heard = 0; ///< id of the newest event
   std::vector<std::pair<std::string, trial_id>> created;
-  MSGPACK_DEFINE_ARRAY(refused, heard, created)
+  TROUPE_PACKED(refused, heard, created)
 };
 struct await_events { ///< the driver of a custom search waits for an event with an id above `after`
   std::uint64_t after = 0;
   std::int64_t timeout_ms = 0;
-  MSGPACK_DEFINE_ARRAY(after, timeout_ms)
+  TROUPE_PACKED(after, timeout_ms)
 };
 struct events_heard {
   std::uint64_t heard = 0;
-  MSGPACK_DEFINE_ARRAY(heard)
+  TROUPE_PACKED(heard)
 };
 
 // ---- snapshots
 struct search_save { ///< asks the searcher for its state after all inputs
-  MSGPACK_DEFINE_ARRAY()
+  TROUPE_PACKED()
 };
 struct search_saved {
   std::string bytes;
-  MSGPACK_DEFINE_ARRAY(bytes)
+  TROUPE_PACKED(bytes)
 };
 struct store_snapshot { ///< asks the journal to keep a snapshot
   std::string entity;
   std::uint64_t facts = 0;
   std::string bytes;
-  MSGPACK_DEFINE_ARRAY(entity, facts, bytes)
+  TROUPE_PACKED(entity, facts, bytes)
 };
 
 // ---- retention
 struct erase_log { ///< asks the journal to erase all log lines of a task that has ended
   task_id task;
   bool reports = false; ///< also erases the reports of the task
-  MSGPACK_DEFINE_ARRAY(task, reports)
+  TROUPE_PACKED(task, reports)
 };
 /// Asks retention to erase what is stored: everything of an experiment, or only its TensorBoard files. Files
 /// of checkpoints are erased in two steps: a message with `only_look` makes tasks of the order, and a message
@@ -314,14 +314,13 @@ struct erase_stored {
   trial_id trial;                              ///< only this trial of the experiment; 0: all trials
   std::string by;                              ///< user who gave the order
   std::vector<task_id> tasks;                  ///< collections to carry out; all other members are empty then
-  MSGPACK_DEFINE_ARRAY(experiment, tensorboards_only, checkpoints, globs, only_look, refresh, trial, by,
-                       tasks)
+  TROUPE_PACKED(experiment, tensorboards_only, checkpoints, globs, only_look, refresh, trial, by, tasks)
 };
 struct stored_erased {
   std::vector<trial_id> trials;                                    ///< trials of the experiment
   std::map<std::string, std::map<std::string, std::int64_t>> left; ///< by checkpoint: bytes of files, by path
   std::vector<task_id> tasks; ///< answers only_look: a task for each experiment whose files will be removed
-  MSGPACK_DEFINE_ARRAY(trials, left, tasks)
+  TROUPE_PACKED(trials, left, tasks)
 };
 struct removal_work;
 struct remove_stored { ///< asks a remover to remove the pieces of `work`; never leaves the process
@@ -334,18 +333,18 @@ struct sweep_experiment { ///< tells retention that the experiment has ended, or
                           ///< kept
   experiment_id id;
   bool at_once = false; ///< without the usual hour in which users may look at the checkpoints
-  MSGPACK_DEFINE_ARRAY(id, at_once)
+  TROUPE_PACKED(id, at_once)
 };
 struct sweep_finished { ///< no superfluous checkpoint of the experiment is left
   experiment_id id;
-  MSGPACK_DEFINE_ARRAY(id)
+  TROUPE_PACKED(id)
 };
 struct clean_logs { ///< erases the logs of all trials whose time is over
-  MSGPACK_DEFINE_ARRAY()
+  TROUPE_PACKED()
 };
 struct logs_cleaned {
   std::uint64_t trials = 0;
-  MSGPACK_DEFINE_ARRAY(trials)
+  TROUPE_PACKED(trials)
 };
 
 // ---- searcher
@@ -356,57 +355,57 @@ struct search_ask {
   int reason = 0;
   std::string checkpoint;
   double time = 0;
-  MSGPACK_DEFINE_ARRAY(input, key, metrics, reason, checkpoint, time)
+  TROUPE_PACKED(input, key, metrics, reason, checkpoint, time)
 };
 
 // ---- between trial, allocation, twin, agent and harness
 struct task_checkpoint { ///< goes up: a script has written a checkpoint and waits for the answer
   report_origin origin;
   checkpoint saved;
-  MSGPACK_DEFINE_ARRAY(origin, saved)
+  TROUPE_PACKED(origin, saved)
 };
 /// Goes up: the progress that a script reports. It may be lost, as the next one tells more.
 struct progress_heard {
   allocation_id allocation;
   double done = 0; ///< 0..1
-  MSGPACK_DEFINE_ARRAY(allocation, done)
+  TROUPE_PACKED(allocation, done)
 };
 struct checkpoint_answer { ///< goes down: answers task_checkpoint
   allocation_id allocation;
   std::string uuid;
   std::string refused;
-  MSGPACK_DEFINE_ARRAY(allocation, uuid, refused)
+  TROUPE_PACKED(allocation, uuid, refused)
 };
 struct validation_answer { ///< goes down: the decision of the search on a validation
   report_origin origin;
   bool stop = false;
   std::string reason;
-  MSGPACK_DEFINE_ARRAY(origin, stop, reason)
+  TROUPE_PACKED(origin, stop, reason)
 };
 struct locate_agents {
   std::vector<std::string> names;
-  MSGPACK_DEFINE_ARRAY(names)
+  TROUPE_PACKED(names)
 };
 /// The cluster tells a twin which tasks run on the agent by the journal: at a recovery, or when the twin
 /// replaces one that died. The twin hears it before the agent may register. The allocations of these tasks
 /// speak later; without this message the twin would kill the tasks, as no allocation waits for them.
 struct expect_tasks {
   std::vector<watch_ordered> tasks;
-  MSGPACK_DEFINE_ARRAY(tasks)
+  TROUPE_PACKED(tasks)
 };
 /// A message of an allocation to the twin of an agent whose handle the allocation may not know. The pool
 /// hands it on in the allocation's name.
 struct watch_by_name {
   std::string agent;
   watch_ordered watch;
-  MSGPACK_DEFINE_ARRAY(agent, watch)
+  TROUPE_PACKED(agent, watch)
 };
 /// The cluster tells all actors that speak with a pool that the pool died and was made again. An actor
 /// answers once it, and all actors that it owns, have told the new pool what they hold of it and what they
 /// wait for.
 struct pool_renewed;
 struct pool_joined {
-  MSGPACK_DEFINE_ARRAY()
+  TROUPE_PACKED()
 };
 /// Goes down to trials and allocations: an operator moves the experiment to this pool. A run that holds slots
 /// of another pool is preempted; a run that waits, and every later run, asks this pool.
@@ -414,31 +413,31 @@ struct pool_chosen;
 /// A pool tells its allocations that the twin of an agent died and was made again.
 struct twin_renewed;
 struct describe_pool {
-  MSGPACK_DEFINE_ARRAY()
+  TROUPE_PACKED()
 };
 struct explain_allocation { ///< asks a pool why an allocation waits
   allocation_id allocation;
   std::vector<run_outlook> outlooks; ///< what is known of the runs that hold slots
-  MSGPACK_DEFINE_ARRAY(allocation, outlooks)
+  TROUPE_PACKED(allocation, outlooks)
 };
 struct allocation_explained { ///< the explanation for people; null: the pool does not know the allocation
   value why;
-  MSGPACK_DEFINE_ARRAY(why)
+  TROUPE_PACKED(why)
 };
 struct look_at_agent { ///< asks a pool whether it holds anything on the agent
   std::string agent;
-  MSGPACK_DEFINE_ARRAY(agent)
+  TROUPE_PACKED(agent)
 };
 struct agent_looked_at {
   bool is_idle = false; ///< the pool holds nothing on the agent
-  MSGPACK_DEFINE_ARRAY(is_idle)
+  TROUPE_PACKED(is_idle)
 };
 struct list_waiting { ///< asks a pool for all runs that wait for slots
-  MSGPACK_DEFINE_ARRAY()
+  TROUPE_PACKED()
 };
 struct waiting_listed { ///< the waiting runs, in the order of the queue
   std::vector<queued_run> runs;
-  MSGPACK_DEFINE_ARRAY(runs)
+  TROUPE_PACKED(runs)
 };
 /// A pool for people: `agents` as agent.list shows them, `waiting` as queue.list does (model/commands).
 struct pool_description {
@@ -446,7 +445,7 @@ struct pool_description {
   std::map<std::string, std::vector<allocation_id>> agents;
   std::vector<std::pair<allocation_id, int>> waiting;
   value details; ///< queue, jobs, quotas and reservation, as pool.describe shows them
-  MSGPACK_DEFINE_ARRAY(total, used, agents, waiting, details)
+  TROUPE_PACKED(total, used, agents, waiting, details)
 };
 
 // ---- agent
@@ -458,12 +457,12 @@ struct link_order { ///< goes from the master to an agent; exactly one of the or
   std::vector<forget_ordered> forget;
   std::vector<worker_ordered> worker;
   std::vector<service_ordered> services;
-  MSGPACK_DEFINE_ARRAY(epoch, start, preempt, kill, forget, worker, services)
+  TROUPE_PACKED(epoch, start, preempt, kill, forget, worker, services)
 };
 struct heartbeat_ack {
   std::uint64_t epoch = 0; ///< 0: the agent was given up and has to register again
   time_point sent;         ///< time of the heartbeat, by the agent's clock
-  MSGPACK_DEFINE_ARRAY(epoch, sent)
+  TROUPE_PACKED(epoch, sent)
 };
 struct link_report { ///< goes from an agent to the master; one of the reports is set
   std::uint64_t epoch = 0;
@@ -471,7 +470,7 @@ struct link_report { ///< goes from an agent to the master; one of the reports i
   std::vector<task_exited> exited;
   std::vector<member_failed> failed;
   std::vector<worker_said> said;
-  MSGPACK_DEFINE_ARRAY(epoch, started, exited, failed, said)
+  TROUPE_PACKED(epoch, started, exited, failed, said)
 };
 /// Gives an agent the cluster actor of the master, or null where the master could not be reached. The handle
 /// has no static type, as the two interfaces name each other.
@@ -494,7 +493,7 @@ typename Inspector::result_type inspect(Inspector& f, node_joined& x) {
   return f(caf::meta::type_name("node_joined"), x.node, x.inspector);
 }
 struct dial_master {
-  MSGPACK_DEFINE_ARRAY()
+  TROUPE_PACKED()
 };
 
 // ---- on one host: agent, worker runtime, harness gateway, log pump
@@ -504,23 +503,23 @@ struct launch_order {
   launch_spec spec;
   time_point lease_from;
   std::string fence_token; ///< token with which the sandbox asks the master when the agent is dead
-  MSGPACK_DEFINE_ARRAY(allocation, slots, spec, lease_from, fence_token)
+  TROUPE_PACKED(allocation, slots, spec, lease_from, fence_token)
 };
 struct destroy_order {
   allocation_id allocation;
-  MSGPACK_DEFINE_ARRAY(allocation)
+  TROUPE_PACKED(allocation)
 };
 struct drop_order {
   allocation_id allocation;
-  MSGPACK_DEFINE_ARRAY(allocation)
+  TROUPE_PACKED(allocation)
 };
 struct renew_order {
   time_point lease_from;                    ///< a lease ends when the time `freeze` has passed since then
   std::int64_t freeze_us = 0, adopt_us = 0; ///< lease times of the cluster in microseconds; 0: unchanged
-  MSGPACK_DEFINE_ARRAY(lease_from, freeze_us, adopt_us)
+  TROUPE_PACKED(lease_from, freeze_us, adopt_us)
 };
 struct adopt_order {
-  MSGPACK_DEFINE_ARRAY()
+  TROUPE_PACKED()
 };
 enum class task_change : int { adopted = 0, launched, ended, all_adopted, frozen, nothing, rank_failed };
 struct task_news { ///< the worker runtime reports a change of a task
@@ -528,37 +527,37 @@ struct task_news { ///< the worker runtime reports a change of a task
   task_report task;
   std::string token, checkpoint_dir, spool;
   int rank = -1; ///< failed rank of the gang; -1: the news is another one
-  MSGPACK_DEFINE_ARRAY(change, task, token, checkpoint_dir, spool, rank)
+  TROUPE_PACKED(change, task, token, checkpoint_dir, spool, rank)
 };
 struct harness_task { ///< the processes of this task may report from now on
   allocation_id allocation;
   std::string token, checkpoint_dir;
   bool begins = false; ///< no process of the task has been started yet
-  MSGPACK_DEFINE_ARRAY(allocation, token, checkpoint_dir, begins)
+  TROUPE_PACKED(allocation, token, checkpoint_dir, begins)
 };
 /// The processes of the task are dead. The gateway answers with harness_drained once their reports are
 /// durable.
 struct harness_gone {
   allocation_id allocation;
-  MSGPACK_DEFINE_ARRAY(allocation)
+  TROUPE_PACKED(allocation)
 };
 struct harness_drained {
   allocation_id allocation;
   bool silent = false; ///< see task_exited
-  MSGPACK_DEFINE_ARRAY(allocation, silent)
+  TROUPE_PACKED(allocation, silent)
 };
 struct pump_spool {
   allocation_id allocation;
   std::string agent, spool;
-  MSGPACK_DEFINE_ARRAY(allocation, agent, spool)
+  TROUPE_PACKED(allocation, agent, spool)
 };
 struct pump_end { ///< nothing more will be written to the spool
   allocation_id allocation;
-  MSGPACK_DEFINE_ARRAY(allocation)
+  TROUPE_PACKED(allocation)
 };
 struct pumped { ///< all lines of the spool are in the journal
   allocation_id allocation;
-  MSGPACK_DEFINE_ARRAY(allocation)
+  TROUPE_PACKED(allocation)
 };
 /// Goes from the gateway to a stand-in: a message of a process that has the allocation's token.
 struct worker_frame {
@@ -567,14 +566,14 @@ struct worker_frame {
   std::string process;
   std::uint64_t protocol = 0;
   std::string word;
-  MSGPACK_DEFINE_ARRAY(allocation, member, process, protocol, word)
+  TROUPE_PACKED(allocation, member, process, protocol, word)
 };
 struct worker_reply { ///< goes from a stand-in to the gateway; either `order` or `refused` is set
   allocation_id allocation;
   int member = 0;
   std::string process;
   std::string order, refused;
-  MSGPACK_DEFINE_ARRAY(allocation, member, process, order, refused)
+  TROUPE_PACKED(allocation, member, process, order, refused)
 };
 /// Messages that the thread of the socket has decoded; never leaves the process.
 struct harness_frames {
@@ -719,7 +718,7 @@ struct register_agent {
   agent_traits traits;
   std::string pool; ///< pool that the agent wants to be in; empty: the cluster file or the default decides
   std::uint64_t life = 0; ///< number of the agent's process, higher for a later process; 0: unknown
-  MSGPACK_DEFINE_ARRAY(protocol, name, id, token, host, slots, inventory, traits, pool, life)
+  TROUPE_PACKED(protocol, name, id, token, host, slots, inventory, traits, pool, life)
 };
 struct registered {
   std::uint64_t epoch = 0;

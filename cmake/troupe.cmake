@@ -3,7 +3,7 @@ set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
-set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1 -DNDEBUG -ffunction-sections -fdata-sections")
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG -ffunction-sections -fdata-sections")
 set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g1")
 set(TROUPE_SANITIZE "" CACHE STRING "sanitizers, as -fsanitize= takes them")
 
@@ -81,7 +81,7 @@ function(troupe_load_late target)
 endfunction()
 
 option(TROUPE_UNITY "compile several sources as one" OFF)
-set(TROUPE_UNITY_LINES 1600 CACHE STRING "most lines of such a group in a library: more builds quicker from nothing, less after one changed file")
+set(TROUPE_UNITY_LINES 2400 CACHE STRING "most lines of such a group in a library: more builds quicker from nothing, less after one changed file")
 
 # troupe_unity(TARGET [LINES]): compiles the target's sources in groups, once the folder's CMakeLists.txt is read (cmake/unity.py
 # says how).

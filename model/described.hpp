@@ -9,7 +9,7 @@ namespace troupe {
 struct config_words {
   std::string name, description;
   std::vector<std::string> labels;
-  MSGPACK_DEFINE_ARRAY(name, description, labels)
+  TROUPE_PACKED(name, description, labels)
 };
 config_words words_of(const value& config);
 

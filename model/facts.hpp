@@ -32,8 +32,7 @@ struct experiment_created {
   bool unmanaged = false;
   /// For an unmanaged experiment: the name by which its owner finds it again; empty: none.
   std::string external_id;
-  MSGPACK_DEFINE_ARRAY(at, id, config, name, owner, context, source, key, parent, project, unmanaged,
-                       external_id)
+  TROUPE_PACKED(at, id, config, name, owner, context, source, key, parent, project, unmanaged, external_id)
 };
 
 struct agent_joined { ///< a new agent, or a known one with other slots or another address
@@ -44,7 +43,7 @@ struct agent_joined { ///< a new agent, or a known one with other slots or anoth
   int slots = 0;
   std::string host;
   std::string pool; ///< pool that the agent asked for; empty: none
-  MSGPACK_DEFINE_ARRAY(at, agent, id, slots, host, pool)
+  TROUPE_PACKED(at, agent, id, slots, host, pool)
 };
 
 /// The experiment has ended, and the checkpoints that its policy does not keep are deleted, with their files.
@@ -52,7 +51,7 @@ struct experiment_swept {
   static constexpr const char* tag = "experiment_swept";
   time_point at;
   experiment_id id;
-  MSGPACK_DEFINE_ARRAY(at, id)
+  TROUPE_PACKED(at, id)
 };
 
 struct agent_changed { ///< an operator has set what may be placed on an agent from now on
@@ -64,7 +63,7 @@ struct agent_changed { ///< an operator has set what may be placed on an agent f
   std::string by;            ///< the user who ordered it
   bool ends = false;         ///< what runs on the agent is killed
   std::vector<int> ended;    ///< members of `disabled`, on which what runs is killed as well
-  MSGPACK_DEFINE_ARRAY(at, agent, draining, disabled, by, ends, ended)
+  TROUPE_PACKED(at, agent, draining, disabled, by, ends, ended)
 };
 
 struct agent_left { ///< an operator has removed an agent that will not return: it is forgotten
@@ -73,13 +72,13 @@ struct agent_left { ///< an operator has removed an agent that will not return: 
   std::string agent; ///< name of the agent
   std::string id;    ///< random text, as in agent_joined
   std::string by;    ///< the user who ordered it
-  MSGPACK_DEFINE_ARRAY(at, agent, id, by)
+  TROUPE_PACKED(at, agent, id, by)
 };
 
 struct unix_account { ///< account of a host under which tasks run
   std::int64_t uid = 0, gid = 0;
   std::string user, group;
-  MSGPACK_DEFINE_ARRAY(uid, gid, user, group)
+  TROUPE_PACKED(uid, gid, user, group)
 };
 /// All fields of a user from now on, whether the user is new or changed. Hashes of passwords stay outside of
 /// the journal.
@@ -98,8 +97,7 @@ struct user_changed {
   bool remote = false;               ///< whether another system knows the user, who then has no password here
   /// Names that the user had before, case folded: what was made under them belongs to the user.
   std::vector<std::string> former;
-  MSGPACK_DEFINE_ARRAY(at, by, id, name, display_name, admin, active, password, generation, runs_as, remote,
-                       former)
+  TROUPE_PACKED(at, by, id, name, display_name, admin, active, password, generation, runs_as, remote, former)
 };
 enum class deletion_step : int { none = 0, ordered, failed, done };
 
@@ -117,7 +115,7 @@ struct token_changed {
   std::uint64_t number = 0; ///< number of an access token, counted from 1; 0: the token of a session
   std::string description;  ///< what an access token is for
   time_point created;       ///< when an access token was made
-  MSGPACK_DEFINE_ARRAY(at, by, user, id, name, until, revoked, number, description, created)
+  TROUPE_PACKED(at, by, user, id, name, until, revoked, number, description, created)
 };
 struct configuration_changed { ///< the whole configuration in force
   static constexpr const char* tag = "configuration_changed";
@@ -125,7 +123,7 @@ struct configuration_changed { ///< the whole configuration in force
   std::string by;
   std::uint64_t revision = 0; ///< counts from 1
   value configuration;        ///< completed cluster file, as model/config/cluster_config.hpp reads it
-  MSGPACK_DEFINE_ARRAY(at, by, revision, configuration)
+  TROUPE_PACKED(at, by, revision, configuration)
 };
 struct setting_changed { ///< an operator has changed a setting in the operators' shell
   static constexpr const char* tag = "setting_changed";
@@ -133,7 +131,7 @@ struct setting_changed { ///< an operator has changed a setting in the operators
   std::string by;
   std::string key; ///< "log.level", "trace.rate", "trace.max"
   value to;
-  MSGPACK_DEFINE_ARRAY(at, by, key, to)
+  TROUPE_PACKED(at, by, key, to)
 };
 
 // The facts below hold all fields of a thing from now on, whether it is new or changed; `deleted`: the thing
@@ -153,13 +151,13 @@ struct workspace_changed {
   std::string compute_pool, aux_pool;
   deletion_step deletion = deletion_step::none; ///< the workspace is deleted when its content is deleted
   std::string error;                            ///< why the deletion failed
-  MSGPACK_DEFINE_ARRAY(at, by, id, name, owner, archived, deleted, pinned_by, runs_as, checkpoint_storage,
-                       compute_pool, aux_pool, deletion, error)
+  TROUPE_PACKED(at, by, id, name, owner, archived, deleted, pinned_by, runs_as, checkpoint_storage,
+                compute_pool, aux_pool, deletion, error)
 };
 struct project_note {
   std::string name, contents;
   friend bool operator==(const project_note&, const project_note&) = default;
-  MSGPACK_DEFINE_ARRAY(name, contents)
+  TROUPE_PACKED(name, contents)
 };
 struct project_changed {
   static constexpr const char* tag = "project_changed";
@@ -172,8 +170,8 @@ struct project_changed {
   bool archived = false, deleted = false;
   deletion_step deletion = deletion_step::none; ///< the project is deleted when its experiments are
   std::string error;                            ///< why the deletion failed
-  MSGPACK_DEFINE_ARRAY(at, by, id, workspace, name, key, description, owner, notes, archived, deleted,
-                       deletion, error)
+  TROUPE_PACKED(at, by, id, workspace, name, key, description, owner, notes, archived, deleted, deletion,
+                error)
 };
 struct template_changed {
   static constexpr const char* tag = "template_changed";
@@ -183,7 +181,7 @@ struct template_changed {
   workspace_id workspace{1};
   value config; ///< as it was given: checked where it is used
   bool deleted = false;
-  MSGPACK_DEFINE_ARRAY(at, by, name, workspace, config, deleted)
+  TROUPE_PACKED(at, by, name, workspace, config, deleted)
 };
 struct model_changed { ///< a model of the registry
   static constexpr const char* tag = "model_changed";
@@ -196,8 +194,8 @@ struct model_changed { ///< a model of the registry
   workspace_id workspace{1};
   time_point created;
   bool archived = false, deleted = false;
-  MSGPACK_DEFINE_ARRAY(at, by, id, name, description, notes, owner, labels, metadata, workspace, created,
-                       archived, deleted)
+  TROUPE_PACKED(at, by, id, name, description, notes, owner, labels, metadata, workspace, created, archived,
+                deleted)
 };
 struct model_version_changed {
   static constexpr const char* tag = "model_version_changed";
@@ -212,8 +210,8 @@ struct model_version_changed {
   value metadata; ///< an object
   time_point created;
   bool deleted = false;
-  MSGPACK_DEFINE_ARRAY(at, by, model, version, checkpoint, name, comment, notes, owner, labels, metadata,
-                       created, deleted)
+  TROUPE_PACKED(at, by, model, version, checkpoint, name, comment, notes, owner, labels, metadata, created,
+                deleted)
 };
 struct experiment_moved {
   static constexpr const char* tag = "experiment_moved";
@@ -221,7 +219,7 @@ struct experiment_moved {
   std::string by;
   experiment_id id;
   project_id project;
-  MSGPACK_DEFINE_ARRAY(at, by, id, project)
+  TROUPE_PACKED(at, by, id, project)
 };
 /// What users say of an experiment; before the first such fact, the name and the configuration count.
 struct experiment_described {
@@ -234,8 +232,8 @@ struct experiment_described {
   bool archived = false;
   /// Numbers of checkpoints that are kept; -1: as the configuration says.
   std::int64_t save_experiment_best = -1, save_trial_best = -1, save_trial_latest = -1;
-  MSGPACK_DEFINE_ARRAY(at, by, id, name, description, notes, labels, archived, save_experiment_best,
-                       save_trial_best, save_trial_latest)
+  TROUPE_PACKED(at, by, id, name, description, notes, labels, archived, save_experiment_best, save_trial_best,
+                save_trial_latest)
 };
 
 /// The deletion of an ended experiment is ordered, has failed, or is done: then its rows, reports, logs and
@@ -248,7 +246,7 @@ struct experiment_deleted {
   deletion_step step = deletion_step::ordered;
   std::string why;              ///< why it failed
   std::vector<trial_id> trials; ///< when it is done: the trials that were deleted with it
-  MSGPACK_DEFINE_ARRAY(at, by, id, step, why, trials)
+  TROUPE_PACKED(at, by, id, step, why, trials)
 };
 /// An ended trial is hidden from lists or shown in them again, while its experiment stays.
 struct trial_archived {
@@ -258,7 +256,7 @@ struct trial_archived {
   experiment_id experiment;
   trial_id trial;
   bool archived = true;
-  MSGPACK_DEFINE_ARRAY(at, by, experiment, trial, archived)
+  TROUPE_PACKED(at, by, experiment, trial, archived)
 };
 /// The deletion of an ended trial is ordered, has failed, or is done; the trial's experiment has ended and
 /// stays.
@@ -270,7 +268,7 @@ struct trial_deleted {
   trial_id trial;
   deletion_step step = deletion_step::ordered;
   std::string why; ///< why it failed
-  MSGPACK_DEFINE_ARRAY(at, by, experiment, trial, step, why)
+  TROUPE_PACKED(at, by, experiment, trial, step, why)
 };
 /// An ended experiment continues: the trials that did not complete run again, then the rest of its search.
 struct experiment_continued {
@@ -281,7 +279,7 @@ struct experiment_continued {
   std::uint32_t number = 0;     ///< counts the continuations of the experiment from 1
   std::vector<trial_id> trials; ///< trials that run again, ascending
   value config;                 ///< complete, replaces the earlier configuration; null: unchanged
-  MSGPACK_DEFINE_ARRAY(at, by, id, number, trials, config)
+  TROUPE_PACKED(at, by, id, number, trials, config)
 };
 /// How long logs are kept; replaces the configuration's value.
 struct log_retention_changed {
@@ -291,7 +289,7 @@ struct log_retention_changed {
   experiment_id experiment;
   trial_id trial; ///< trial whose log is meant; 0: all trials of the experiment
   int days = -1;  ///< days after a trial's end; -1: for ever
-  MSGPACK_DEFINE_ARRAY(at, by, experiment, trial, days)
+  TROUPE_PACKED(at, by, experiment, trial, days)
 };
 struct group_changed {
   static constexpr const char* tag = "group_changed";
@@ -301,7 +299,7 @@ struct group_changed {
   std::string name;
   std::vector<user_id> members; ///< ascending
   bool deleted = false;
-  MSGPACK_DEFINE_ARRAY(at, by, id, name, members, deleted)
+  TROUPE_PACKED(at, by, id, name, members, deleted)
 };
 /// A role was given to a user or a group, or taken from them.
 struct roles_changed {
@@ -313,7 +311,7 @@ struct roles_changed {
   group_id group;
   workspace_id workspace; ///< workspace where the role holds; 0: everywhere
   bool deleted = false;
-  MSGPACK_DEFINE_ARRAY(at, by, role, user, group, workspace, deleted)
+  TROUPE_PACKED(at, by, role, user, group, workspace, deleted)
 };
 /// What configurations of one kind of work must satisfy.
 struct policy_changed {
@@ -323,7 +321,7 @@ struct policy_changed {
   workspace_id workspace; ///< 0: the whole cluster
   std::string kind;       ///< "EXPERIMENT" or "NTSC"
   value policies;         ///< {invariant_config, constraints}; null: none
-  MSGPACK_DEFINE_ARRAY(at, by, workspace, kind, policies)
+  TROUPE_PACKED(at, by, workspace, kind, policies)
 };
 struct pool_bound {
   static constexpr const char* tag = "pool_bound";
@@ -331,7 +329,7 @@ struct pool_bound {
   std::string by, pool;
   /// The only workspaces that may use the pool, ascending; none: all workspaces may.
   std::vector<workspace_id> workspaces;
-  MSGPACK_DEFINE_ARRAY(at, by, pool, workspaces)
+  TROUPE_PACKED(at, by, pool, workspaces)
 };
 struct webhook_changed {
   static constexpr const char* tag = "webhook_changed";
@@ -344,7 +342,7 @@ struct webhook_changed {
   bool specific = false;  ///< whether only experiments that name the webhook trigger it
   value triggers;         ///< a list of {type, condition}
   bool deleted = false;
-  MSGPACK_DEFINE_ARRAY(at, by, id, name, url, slack, workspace, specific, triggers, deleted)
+  TROUPE_PACKED(at, by, id, name, url, slack, workspace, specific, triggers, deleted)
 };
 /// One delivery: first queued, at last delivered or given up.
 struct webhook_event {
@@ -359,7 +357,7 @@ struct webhook_event {
   std::string why;                             ///< why it failed
   /// The subject, if the webhook is told of it only once: "log/TASK/TRIGGER"; otherwise empty.
   std::string about;
-  MSGPACK_DEFINE_ARRAY(at, id, webhook, url, slack, body, step, why, about)
+  TROUPE_PACKED(at, id, webhook, url, slack, body, step, why, about)
 };
 struct cluster_message_changed {
   static constexpr const char* tag = "cluster_message_changed";
@@ -368,7 +366,7 @@ struct cluster_message_changed {
   std::string message;     ///< empty: none
   std::string from, until; ///< as they were sent; `until` may be empty
   time_point begins, ends; ///< `ends`: 0: never
-  MSGPACK_DEFINE_ARRAY(at, by, message, from, until, begins, ends)
+  TROUPE_PACKED(at, by, message, from, until, begins, ends)
 };
 /// A setting that a user's page keeps.
 struct user_setting_changed {
@@ -378,14 +376,14 @@ struct user_setting_changed {
   user_id user;
   std::string key, path;
   std::string text; ///< empty: the setting is removed
-  MSGPACK_DEFINE_ARRAY(at, by, user, key, path, text)
+  TROUPE_PACKED(at, by, user, key, path, text)
 };
 struct project_visited {
   static constexpr const char* tag = "project_visited";
   time_point at;
   user_id user;
   project_id project;
-  MSGPACK_DEFINE_ARRAY(at, user, project)
+  TROUPE_PACKED(at, user, project)
 };
 /// A trial began with a checkpoint for fine-tuning or inference, so that its metrics concern that checkpoint.
 struct trial_source_declared {
@@ -396,7 +394,7 @@ struct trial_source_declared {
   std::string checkpoint, kind, description; ///< kind: "INFERENCE" or "FINE_TUNING"
   model_id model;
   std::uint64_t version = 0;
-  MSGPACK_DEFINE_ARRAY(at, by, trial, checkpoint, kind, description, model, version)
+  TROUPE_PACKED(at, by, trial, checkpoint, kind, description, model, version)
 };
 
 // ---- stream "experiment/N"
@@ -407,7 +405,7 @@ struct experiment_changed {
   experiment_state state = experiment_state::active;
   std::string why;
   std::string by; ///< user who ordered it; empty: nobody did, as where a search ends by itself
-  MSGPACK_DEFINE_ARRAY(at, state, why, by)
+  TROUPE_PACKED(at, state, why, by)
 };
 
 struct trial_created { ///< part of search_stepped
@@ -418,7 +416,7 @@ struct trial_created { ///< part of search_stepped
   std::string source_checkpoint;
   /// Steps of the source checkpoint, if that is one of this search.
   std::int64_t source_steps = 0;
-  MSGPACK_DEFINE_ARRAY(trial, key, hparams, seed, source_checkpoint, source_steps)
+  TROUPE_PACKED(trial, key, hparams, seed, source_checkpoint, source_steps)
 };
 
 struct trial_stop_decided { ///< part of search_stepped; `rung` is -1 if no rung decided
@@ -426,13 +424,13 @@ struct trial_stop_decided { ///< part of search_stepped; `rung` is -1 if no rung
   std::string why;
   int rung = -1;
   double units = 0, metric = 0, needed = 0;
-  MSGPACK_DEFINE_ARRAY(trial, why, rung, units, metric, needed)
+  TROUPE_PACKED(trial, why, rung, units, metric, needed)
 };
 
 struct trial_resume_decided { ///< part of search_stepped: a trial that the search had paused runs again
   trial_id trial;
   double until = 0; ///< length to train to, in units of the time metric
-  MSGPACK_DEFINE_ARRAY(trial, until)
+  TROUPE_PACKED(trial, until)
 };
 
 /// Part of search_stepped: the trial continues with these hyperparameters and with the weights in the
@@ -443,7 +441,7 @@ struct trial_perturb_decided {
   std::int64_t steps = 0; ///< steps of the checkpoint
   value hparams;
   std::uint32_t number = 0; ///< counts the perturbations of the trial from 1
-  MSGPACK_DEFINE_ARRAY(trial, source, checkpoint, steps, hparams, number)
+  TROUPE_PACKED(trial, source, checkpoint, steps, hparams, number)
 };
 
 /// `ordered`: an external process decides, and these are its orders (a `custom` search). `continued`: trials
@@ -478,8 +476,8 @@ struct search_stepped {
   std::string checkpoint; ///< when checkpointed: the checkpoint's uuid; `steps` are its steps
   double time = 0;        ///< when checkpointed: how far the trial was, in units of the time metric
   run_id run;             ///< run that reported the validation; 0: the newest one, as older builds wrote none
-  MSGPACK_DEFINE_ARRAY(at, input, trial, row, steps, metrics, reason, created, stopped, shut_down, cancel,
-                       failure, progress, paused, resumed, perturbed, checkpoint, time, run)
+  TROUPE_PACKED(at, input, trial, row, steps, metrics, reason, created, stopped, shut_down, cancel, failure,
+                progress, paused, resumed, perturbed, checkpoint, time, run)
 };
 
 /// From a user: what the experiment may have of its pool from now on, all fields.
@@ -491,7 +489,7 @@ struct experiment_resources_changed {
   double weight = 1;
   int max_slots = -1; ///< below 0: any number
   std::string pool;
-  MSGPACK_DEFINE_ARRAY(at, by, priority, weight, max_slots, pool)
+  TROUPE_PACKED(at, by, priority, weight, max_slots, pool)
 };
 
 /// The experiment has heard of what experiment_continued ordered.
@@ -504,7 +502,7 @@ struct experiment_resumed {
   bool configured = false;
   /// Hyperparameters that a search of one trial has from its present configuration; null: unchanged.
   value hparams;
-  MSGPACK_DEFINE_ARRAY(at, number, trials, configured, hparams)
+  TROUPE_PACKED(at, number, trials, configured, hparams)
 };
 
 // ---- stream "trial/N"
@@ -514,7 +512,7 @@ struct experiment_resumed {
 struct checkpoint_place {
   std::string store, key;
   friend bool operator==(const checkpoint_place&, const checkpoint_place&) = default;
-  MSGPACK_DEFINE_ARRAY(store, key)
+  TROUPE_PACKED(store, key)
 };
 
 struct checkpoint {
@@ -525,18 +523,18 @@ struct checkpoint {
   /// Absolute path of the folder; empty if the store is not a folder of the hosts.
   std::string path;
   checkpoint_place place; ///< empty in facts of older builds, which have only the path
-  MSGPACK_DEFINE_ARRAY(uuid, steps, files, metadata, path, place)
+  TROUPE_PACKED(uuid, steps, files, metadata, path, place)
 };
 
 struct trial_activated {
   static constexpr const char* tag = "trial_activated";
   time_point at;
-  MSGPACK_DEFINE_ARRAY(at)
+  TROUPE_PACKED(at)
 };
 struct trial_paused {
   static constexpr const char* tag = "trial_paused";
   time_point at;
-  MSGPACK_DEFINE_ARRAY(at)
+  TROUPE_PACKED(at)
 };
 struct trial_stop_ordered { ///< ordered by the searcher, a cancel or a kill
   static constexpr const char* tag = "trial_stop_ordered";
@@ -546,7 +544,7 @@ struct trial_stop_ordered { ///< ordered by the searcher, a cancel or a kill
   std::string why;
   /// User who stopped this trial alone; empty: its experiment stops it, whose own fact says who ordered that.
   std::string by;
-  MSGPACK_DEFINE_ARRAY(at, outcome, kill, why, by)
+  TROUPE_PACKED(at, outcome, kill, why, by)
 };
 struct trial_perturbed { ///< trial_perturb_decided ordered this; the runs so far no longer count
   static constexpr const char* tag = "trial_perturbed";
@@ -557,7 +555,7 @@ struct trial_perturbed { ///< trial_perturb_decided ordered this; the runs so fa
   std::string checkpoint;
   std::int64_t steps = 0;
   value hparams;
-  MSGPACK_DEFINE_ARRAY(at, number, run, checkpoint, steps, hparams)
+  TROUPE_PACKED(at, number, run, checkpoint, steps, hparams)
 };
 struct run_started {
   static constexpr const char* tag = "run_started";
@@ -565,14 +563,14 @@ struct run_started {
   run_id run;
   std::string from_checkpoint; ///< uuid; empty: the run starts without a checkpoint
   std::int64_t from_steps = 0; ///< reports of earlier runs beyond these steps are archived
-  MSGPACK_DEFINE_ARRAY(at, run, from_checkpoint, from_steps)
+  TROUPE_PACKED(at, run, from_checkpoint, from_steps)
 };
 struct checkpoint_recorded {
   static constexpr const char* tag = "checkpoint_recorded";
   time_point at;
   run_id run;
   checkpoint saved;
-  MSGPACK_DEFINE_ARRAY(at, run, saved)
+  TROUPE_PACKED(at, run, saved)
 };
 struct checkpoint_changed { ///< files of a recorded checkpoint were deleted; also after the trial's end
   static constexpr const char* tag = "checkpoint_changed";
@@ -581,14 +579,14 @@ struct checkpoint_changed { ///< files of a recorded checkpoint were deleted; al
   /// Bytes by path of the files that remain; none: the checkpoint is deleted.
   std::map<std::string, std::int64_t> files;
   std::string by; ///< user who did it; empty: retention, or the task
-  MSGPACK_DEFINE_ARRAY(at, uuid, files, by)
+  TROUPE_PACKED(at, uuid, files, by)
 };
 struct checkpoint_described { ///< a user has replaced the metadata; also after the trial's end
   static constexpr const char* tag = "checkpoint_described";
   time_point at;
   std::string by, uuid;
   value metadata;
-  MSGPACK_DEFINE_ARRAY(at, by, uuid, metadata)
+  TROUPE_PACKED(at, by, uuid, metadata)
 };
 /// A user or the script has replaced the metadata; also after the trial's end.
 struct trial_metadata_set {
@@ -596,13 +594,13 @@ struct trial_metadata_set {
   time_point at;
   value metadata;
   std::string by; ///< empty: the script
-  MSGPACK_DEFINE_ARRAY(at, metadata, by)
+  TROUPE_PACKED(at, metadata, by)
 };
 struct trial_progressed { ///< progress that the script reported; at most one fact for each whole percent
   static constexpr const char* tag = "trial_progressed";
   time_point at;
   double progress = 0; ///< 0..1
-  MSGPACK_DEFINE_ARRAY(at, progress)
+  TROUPE_PACKED(at, progress)
 };
 struct run_ended {
   static constexpr const char* tag = "run_ended";
@@ -613,7 +611,7 @@ struct run_ended {
   int losses = 0;   ///< lost runs in a row without a new checkpoint
   time_point retry_at;
   std::string detail; ///< text for people: "exit code 1", "agent a1 lost"
-  MSGPACK_DEFINE_ARRAY(at, run, why, restarts, losses, retry_at, detail)
+  TROUPE_PACKED(at, run, why, restarts, losses, retry_at, detail)
 };
 struct trial_ended {
   static constexpr const char* tag = "trial_ended";
@@ -621,7 +619,7 @@ struct trial_ended {
   trial_state state = trial_state::completed;
   std::string why;
   int exit_reason = -1; ///< searchers::exit_reason if the searcher must hear one; otherwise -1
-  MSGPACK_DEFINE_ARRAY(at, state, why, exit_reason)
+  TROUPE_PACKED(at, state, why, exit_reason)
 };
 
 /// The process of an unmanaged trial lives. At most one fact in half a minute. A trial that had ended runs
@@ -629,7 +627,7 @@ struct trial_ended {
 struct trial_heard {
   static constexpr const char* tag = "trial_heard";
   time_point at;
-  MSGPACK_DEFINE_ARRAY(at)
+  TROUPE_PACKED(at)
 };
 
 /// The experiment was continued: the trial is open again, without restarts, from its newest checkpoint.
@@ -638,7 +636,7 @@ struct trial_continued {
   time_point at;
   std::uint32_t number = 0; ///< number of the continuation, as in experiment_resumed
   run_id run;               ///< the latest run before; 0: none
-  MSGPACK_DEFINE_ARRAY(at, number, run)
+  TROUPE_PACKED(at, number, run)
 };
 /// A line of the task's log matched a pattern of `log_policies`.
 struct log_policy_matched {
@@ -649,7 +647,7 @@ struct log_policy_matched {
   std::string pattern, line;   ///< `line` is cut to 1,000 bytes
   std::string exclude_agent;   ///< agent on which no further run of the task is placed; empty: none
   bool cancel_retries = false; ///< the next failure of the task is its last
-  MSGPACK_DEFINE_ARRAY(at, run, policy, pattern, line, exclude_agent, cancel_retries)
+  TROUPE_PACKED(at, run, policy, pattern, line, exclude_agent, cancel_retries)
 };
 
 // ---- stream "task/UUID", with run_started and run_ended
@@ -671,8 +669,8 @@ struct task_created {
   /// 1: the task is never paused; 0: it is paused with its parent; -1: not specified.
   int no_pause = -1;
   std::string source; ///< the text that was submitted
-  MSGPACK_DEFINE_ARRAY(at, id, owner, name, workspace, config, context, pool, details, parent, forked_from,
-                       no_pause, source)
+  TROUPE_PACKED(at, id, owner, name, workspace, config, context, pool, details, parent, forked_from, no_pause,
+                source)
 };
 struct task_ready { ///< the task's service answers
   static constexpr const char* tag = "task_ready";
@@ -680,33 +678,33 @@ struct task_ready { ///< the task's service answers
   run_id run;
   /// The account under which the service says that it runs; none or one.
   std::vector<unix_account> runs_as;
-  MSGPACK_DEFINE_ARRAY(at, run, runs_as)
+  TROUPE_PACKED(at, run, runs_as)
 };
 struct task_active { ///< somebody uses the task; at most one fact a minute
   static constexpr const char* tag = "task_active";
   time_point at;
-  MSGPACK_DEFINE_ARRAY(at)
+  TROUPE_PACKED(at)
 };
 struct task_paused { ///< if `paused` is false: the task is unpaused
   static constexpr const char* tag = "task_paused";
   time_point at;
   bool paused = true;
   std::string by;
-  MSGPACK_DEFINE_ARRAY(at, paused, by)
+  TROUPE_PACKED(at, paused, by)
 };
 struct task_stop_ordered { ///< the task has to end at once
   static constexpr const char* tag = "task_stop_ordered";
   time_point at;
   std::string why; ///< "killed by eve", "idle for more than 5m0s"
   std::string by;  ///< user who ordered it; empty: nobody did
-  MSGPACK_DEFINE_ARRAY(at, why, by)
+  TROUPE_PACKED(at, why, by)
 };
 struct task_prioritized {
   static constexpr const char* tag = "task_prioritized";
   time_point at;
   std::string by;
   int priority = 0; ///< 1..99
-  MSGPACK_DEFINE_ARRAY(at, by, priority)
+  TROUPE_PACKED(at, by, priority)
 };
 struct task_ended {
   static constexpr const char* tag = "task_ended";
@@ -714,7 +712,7 @@ struct task_ended {
   task_state state = task_state::completed;
   int exit_code = 0; ///< exit code of the task's program; -1: none
   std::string why;
-  MSGPACK_DEFINE_ARRAY(at, state, exit_code, why)
+  TROUPE_PACKED(at, state, exit_code, why)
 };
 
 // ---- stream "task/UUID" of a collection of checkpoints, which has no other facts
@@ -739,8 +737,8 @@ struct checkpoint_files_removed {
   std::uint64_t failed = 0;  ///< number of checkpoints of which a file could not be removed
   std::string why;           ///< the first reason of a failure
   trial_id trial;            ///< with cause "trial": the only trial that is deleted
-  MSGPACK_DEFINE_ARRAY(at, by, id, step, experiment, cause, owner, workspace, pool, checkpoints, globs,
-                       removed, failed, why, trial)
+  TROUPE_PACKED(at, by, id, step, experiment, cause, owner, workspace, pool, checkpoints, globs, removed,
+                failed, why, trial)
 };
 
 // ---- stream "allocation/N.R"
@@ -748,7 +746,7 @@ struct checkpoint_files_removed {
 struct placement { ///< the ranks of a gang on one agent
   std::string agent;
   std::vector<int> slots;
-  MSGPACK_DEFINE_ARRAY(agent, slots)
+  TROUPE_PACKED(agent, slots)
 };
 struct allocation_placed { ///< committed before the start order leaves
   static constexpr const char* tag = "allocation_placed";
@@ -757,7 +755,7 @@ struct allocation_placed { ///< committed before the start order leaves
   std::string pool;        ///< empty in facts of older builds
   bool backfilled = false; ///< whether a more urgent request waited at that time
   std::string home;        ///< pool in which there was no place, so that this pool was used; empty: none
-  MSGPACK_DEFINE_ARRAY(at, on, pool, backfilled, home)
+  TROUPE_PACKED(at, on, pool, backfilled, home)
 };
 struct allocation_preempted { ///< the pool wants the slots back: the script is asked to save and exit
   static constexpr const char* tag = "allocation_preempted";
@@ -765,13 +763,13 @@ struct allocation_preempted { ///< the pool wants the slots back: the script is 
   allocation_id wanted_by; ///< allocation that gets the slots; none: no particular one
   std::string reason;      ///< "priority", "fair_share", "max_slots", "quota", "disabled" or "pool"
   std::string detail;      ///< with "disabled", for people: "agent gpu01 was disabled by ada"
-  MSGPACK_DEFINE_ARRAY(at, wanted_by, reason, detail)
+  TROUPE_PACKED(at, wanted_by, reason, detail)
 };
 /// The task's processes on every agent have called, so that each may be told the addresses of all.
 struct allocation_ready {
   static constexpr const char* tag = "allocation_ready";
   time_point at;
-  MSGPACK_DEFINE_ARRAY(at)
+  TROUPE_PACKED(at)
 };
 /// The script agreed to stop: its exit does not end the training, whatever the exit code.
 struct allocation_yielded {
@@ -779,18 +777,18 @@ struct allocation_yielded {
   time_point at;
   /// Whether nothing in the cluster had asked for the stop, but something outside did.
   bool outside = false;
-  MSGPACK_DEFINE_ARRAY(at, outside)
+  TROUPE_PACKED(at, outside)
 };
 struct allocation_gave_up { ///< the script says that its hyperparameters cannot be trained
   static constexpr const char* tag = "allocation_gave_up";
   time_point at;
-  MSGPACK_DEFINE_ARRAY(at)
+  TROUPE_PACKED(at)
 };
 struct part_made_daemon { ///< the end of the ranks on this agent does not count
   static constexpr const char* tag = "part_made_daemon";
   time_point at;
   std::string agent;
-  MSGPACK_DEFINE_ARRAY(at, agent)
+  TROUPE_PACKED(at, agent)
 };
 /// A rank of the gang was lost while the run was open, or all ranks on an agent that was lost. The
 /// consequence is another fact: the end of the run, or allocation_resized.
@@ -800,7 +798,7 @@ struct member_lost {
   std::string agent;
   int rank = -1;   ///< rank in the gang; -1: every rank on the agent
   std::string why; ///< text for people: "signal 9", "silent for 20 s"
-  MSGPACK_DEFINE_ARRAY(at, agent, rank, why)
+  TROUPE_PACKED(at, agent, rank, why)
 };
 /// The gang continues with another number of ranks. Without `later`, the ranks that are left continue at once
 /// and go back to the last checkpoint; with `later`, the next run continues, because slots are free again.
@@ -813,7 +811,7 @@ struct allocation_resized {
   int ranks = 0; ///< number of ranks from then on
   bool later = false;
   std::string why;
-  MSGPACK_DEFINE_ARRAY(at, generation, members, ranks, later, why)
+  TROUPE_PACKED(at, generation, members, ranks, later, why)
 };
 struct allocation_closed {
   static constexpr const char* tag = "allocation_closed";
@@ -826,7 +824,7 @@ struct allocation_closed {
   /// The run failed before it was placed: log policies exclude all agents that could hold it.
   bool unplaceable = false;
   bool unbegun = false; ///< the run was lost before any part of it had begun
-  MSGPACK_DEFINE_ARRAY(at, why, exit_code, detail, finished, unplaceable, unbegun)
+  TROUPE_PACKED(at, why, exit_code, detail, finished, unplaceable, unbegun)
 };
 
 // ---- stream "provider/POOL"
@@ -844,7 +842,7 @@ struct instance_changed {
   std::vector<std::string> ids;
   /// Why it failed or ended, text for people; with "ordered", the type of the provider.
   std::string why;
-  MSGPACK_DEFINE_ARRAY(at, pool, what, order, count, ids, why)
+  TROUPE_PACKED(at, pool, what, order, count, ids, why)
 };
 
 using provider_fact = std::variant<instance_changed>;

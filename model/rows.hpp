@@ -33,10 +33,10 @@ struct experiment_row {
   std::string external_id;            ///< name that the owner of an unmanaged experiment gave it; empty: none
   std::uint64_t checkpoint_count = 0; ///< number of checkpoints of all trials
   std::int64_t checkpoint_bytes = 0;
-  MSGPACK_DEFINE_ARRAY(id, state, name, owner, context, key, source, why, config, created, ended, progress,
-                       num_trials, metric, smaller_is_better, best_trial, best_metric, parent, project,
-                       archived, description, notes, labels, edits, resources, continued, continued_trials,
-                       unmanaged, external_id, checkpoint_count, checkpoint_bytes)
+  TROUPE_PACKED(id, state, name, owner, context, key, source, why, config, created, ended, progress,
+                num_trials, metric, smaller_is_better, best_trial, best_metric, parent, project, archived,
+                description, notes, labels, edits, resources, continued, continued_trials, unmanaged,
+                external_id, checkpoint_count, checkpoint_bytes)
 };
 
 /// The part of an experiment's row that changes during its life; the other fields stay as they were created.
@@ -73,7 +73,7 @@ struct validation_row {  ///< the best or latest validation of a trial
   double units = std::numeric_limits<double>::quiet_NaN();
   /// False if the report lacks the searcher's metric, which may happen when the search names several metrics.
   bool judged = true;
-  MSGPACK_DEFINE_ARRAY(row, steps, metric, at, run, units, judged)
+  TROUPE_PACKED(row, steps, metric, at, run, units, judged)
 };
 
 struct run_row {
@@ -89,8 +89,8 @@ struct run_row {
   time_point placed;         ///< 0 until it is placed
   time_point saved;          ///< time of the run's newest checkpoint; 0: none
   std::string preempted;     ///< why the pool preempted the run; empty: not preempted
-  MSGPACK_DEFINE_ARRAY(run, started, ended, from_checkpoint, from_steps, why, detail, on, pool, backfilled,
-                       placed, saved, preempted)
+  TROUPE_PACKED(run, started, ended, from_checkpoint, from_steps, why, detail, on, pool, backfilled, placed,
+                saved, preempted)
 };
 /// The cost of preempting a run: its slots times the seconds from its last checkpoint to its end or `now`. If
 /// the run saved no checkpoint, the seconds count from its placement. 0 if the run was not preempted.
@@ -106,7 +106,7 @@ struct task_row {
   run_id run;                    ///< the newest run; 0: none yet
   bool open = false;             ///< whether that run has not ended
   std::vector<run_id> continued; ///< for each continuation of its trial, the newest run before it
-  MSGPACK_DEFINE_ARRAY(id, experiment, owner, workspace, created, ended, run, open, continued)
+  TROUPE_PACKED(id, experiment, owner, workspace, created, ended, run, open, continued)
 };
 
 /// A task that is not a trial, with everything that its facts say.
@@ -170,9 +170,9 @@ struct trial_row {
   /// Steps of the newest report that is not a sample. A reader adds them, because the row changes only by
   /// facts.
   std::int64_t reported_steps = 0;
-  MSGPACK_DEFINE_ARRAY(id, experiment, key, state, hparams, seed, restarts, created, ended, why, runs, best,
-                       latest, latest_checkpoint, checkpoint_count, checkpoint_bytes, stopped, metadata,
-                       progress, continued, log_policy, heard, number, archived, deletion, stuck)
+  TROUPE_PACKED(id, experiment, key, state, hparams, seed, restarts, created, ended, why, runs, best, latest,
+                latest_checkpoint, checkpoint_count, checkpoint_bytes, stopped, metadata, progress, continued,
+                log_policy, heard, number, archived, deletion, stuck)
 };
 /// Number of the continuation that a run belongs to; 0 for runs before the first one.
 std::uint32_t continuation_of(const std::vector<run_id>& continued, run_id run);
@@ -186,7 +186,7 @@ struct checkpoint_row {
   run_id run;
   time_point at;
   checkpoint_state state = checkpoint_state::completed;
-  MSGPACK_DEFINE_ARRAY(saved, trial, experiment, run, at, state)
+  TROUPE_PACKED(saved, trial, experiment, run, at, state)
 };
 
 /// One report of a trial; rows are in the order of arrival.
@@ -198,7 +198,7 @@ struct metric_row {
   time_point at;
   std::string metrics; ///< a msgpack map, exactly as it was reported
   std::string batches; ///< a msgpack array with a map for each batch; may be empty
-  MSGPACK_DEFINE_ARRAY(row, group, steps, run, at, metrics, batches)
+  TROUPE_PACKED(row, group, steps, run, at, metrics, batches)
 };
 
 /// Whether a report is archived: a later run of the same trial has started from a checkpoint below the
@@ -214,7 +214,7 @@ struct log_line {
   std::string stream; ///< "stdout", "stderr", or "troupe" for our own lines
   std::string level;  ///< "DEBUG".."CRITICAL" if the line names a level, otherwise empty
   std::string text;   ///< without the newline
-  MSGPACK_DEFINE_ARRAY(number, at, allocation, agent, rank, stream, level, text)
+  TROUPE_PACKED(number, at, allocation, agent, rank, stream, level, text)
 };
 
 } // namespace troupe

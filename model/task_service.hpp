@@ -14,7 +14,7 @@ struct task_service {
   bool unauthenticated = false; ///< open to whoever reaches the master: the service itself asks who comes
   bool socket = false;        ///< listens on the Unix socket that TROUPE_SERVICE_SOCKET names, not on a port
   bool requests_only = false; ///< serves no WebSocket; said where the services are made, and told to no agent
-  MSGPACK_DEFINE_ARRAY(id, port, tcp, unauthenticated, socket)
+  TROUPE_PACKED(id, port, tcp, unauthenticated, socket)
   friend bool operator==(const task_service&, const task_service&) = default;
 };
 

@@ -36,7 +36,7 @@ struct report_batch {
     time_point at;
     std::string metrics; ///< a msgpack map; the gateway has checked it
     std::string batches; ///< a msgpack array with a map for each batch; may be empty
-    MSGPACK_DEFINE_ARRAY(group, steps, at, metrics, batches)
+    TROUPE_PACKED(group, steps, at, metrics, batches)
   };
   std::vector<report> reports;
 };
@@ -83,7 +83,7 @@ struct commit_summary {
 struct kept_snapshot {
   std::uint64_t facts = 0;
   std::string bytes; ///< bytes as the owner of the snapshot wrote them
-  MSGPACK_DEFINE_ARRAY(facts, bytes)
+  TROUPE_PACKED(facts, bytes)
 };
 
 struct journal_options {

@@ -19,7 +19,7 @@ struct alike {
   int rank = 0;
   std::string stream, level;
   std::uint32_t count = 0;
-  MSGPACK_DEFINE_ARRAY(allocation, agent, rank, stream, level, count)
+  TROUPE_PACKED(allocation, agent, rank, stream, level, count)
 
   bool takes(const log_line& x) const {
     return allocation == x.allocation && agent == x.agent && rank == x.rank && stream == x.stream &&
@@ -32,7 +32,7 @@ struct row_head {
   std::vector<std::int64_t>
     steps; ///< microseconds from one line's time to the next; the first counts from 1970
   std::vector<std::uint32_t> lengths; ///< of each text, in bytes
-  MSGPACK_DEFINE_ARRAY(runs, steps, lengths)
+  TROUPE_PACKED(runs, steps, lengths)
 };
 
 class row_of_several {

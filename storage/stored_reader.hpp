@@ -19,7 +19,7 @@ namespace troupe::storage {
 struct commit_part {
   std::string entity;
   std::uint64_t first = 0, count = 0;
-  MSGPACK_DEFINE_ARRAY(entity, first, count)
+  TROUPE_PACKED(entity, first, count)
 };
 
 /// Facts above number `after`, in the order of commits, at most `limit`.

@@ -17,8 +17,7 @@ struct usage_record {
   time_point began, ended; ///< `ended` is 0 while the run holds its slots
   task_id task;            ///< set for a task that is not a trial; trial and experiment are then 0
   time_point asked;        ///< when the run asked for its slots
-  MSGPACK_DEFINE_ARRAY(trial, run, experiment, user, workspace, pool, labels, slots, began, ended, task,
-                       asked)
+  TROUPE_PACKED(trial, run, experiment, user, workspace, pool, labels, slots, began, ended, task, asked)
 };
 
 } // namespace troupe::storage

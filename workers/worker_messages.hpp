@@ -28,25 +28,25 @@ struct train_until {
   static constexpr const char* tag = "train_until";
   std::int64_t batch = 0;
   bool may_rebuild = false; ///< whether a group that breaks waits for rebuild_group instead of ending
-  MSGPACK_DEFINE_ARRAY(batch, may_rebuild)
+  TROUPE_PACKED(batch, may_rebuild)
 };
 /// Validate besides the schedule, at the next batch that all ranks agree on. `number` counts from 1: a repeat
 /// is done once.
 struct validate_now {
   static constexpr const char* tag = "validate";
   std::uint64_t number = 0;
-  MSGPACK_DEFINE_ARRAY(number)
+  TROUPE_PACKED(number)
 };
 struct checkpoint_now {
   static constexpr const char* tag = "checkpoint";
   std::uint64_t number = 0;
-  MSGPACK_DEFINE_ARRAY(number)
+  TROUPE_PACKED(number)
 };
 /// Save a checkpoint and end. The reasons are those of the task link.
 struct stop_training {
   static constexpr const char* tag = "stop";
   std::string reason;
-  MSGPACK_DEFINE_ARRAY(reason)
+  TROUPE_PACKED(reason)
 };
 /// Leave the group, meet as the ranks `members` (the numbers that the ranks were started with, in the order
 /// of their new ranks), build, and load the last checkpoint.
@@ -54,7 +54,7 @@ struct rebuild_group {
   static constexpr const char* tag = "rebuild";
   std::uint32_t generation = 0; ///< number of the group from 1 on; the group at the start of the run is 0
   std::vector<int> members;
-  MSGPACK_DEFINE_ARRAY(generation, members)
+  TROUPE_PACKED(generation, members)
 };
 using worker_order = std::variant<train_until, validate_now, checkpoint_now, stop_training, rebuild_group>;
 
@@ -75,13 +75,13 @@ struct worker_status {
   std::int64_t step = 0;    ///< number of batches trained
   std::int64_t batches = 0; ///< batches of the schedule; 0: not known yet
   std::int64_t until = 0;   ///< batch up to which training is ordered
-  MSGPACK_DEFINE_ARRAY(phase, generation, step, batches, until)
+  TROUPE_PACKED(phase, generation, step, batches, until)
   friend bool operator==(const worker_status&, const worker_status&) = default;
 };
 struct worker_failure { ///< the worker ends, and the run fails with this text
   static constexpr const char* tag = "failure";
   std::string why;
-  MSGPACK_DEFINE_ARRAY(why)
+  TROUPE_PACKED(why)
 };
 /// What the worker received last, oldest first, at most 32; the worker's own tick of each second is left out.
 /// For the shell: it goes no further than the stand-in.
@@ -91,13 +91,13 @@ struct worker_note {
   std::vector<char>
     brief; ///< the first bytes of its content, as msgpack; bytes, so that they are not text on the wire
   std::int64_t wait_ns = -1, run_ns = -1; ///< -1: was not timed
-  MSGPACK_DEFINE_ARRAY(at, type, brief, wait_ns, run_ns)
+  TROUPE_PACKED(at, type, brief, wait_ns, run_ns)
 };
 struct worker_heard {
   static constexpr const char* tag = "heard";
   std::uint64_t taken = 0; ///< messages received so far
   std::vector<worker_note> recent;
-  MSGPACK_DEFINE_ARRAY(taken, recent)
+  TROUPE_PACKED(taken, recent)
 };
 using worker_word = std::variant<worker_status, worker_failure, worker_heard>;
 

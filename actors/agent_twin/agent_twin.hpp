@@ -22,7 +22,7 @@ struct task_report {
   bool certain = true;
   bool ordered = false; ///< the agent was told to kill the task
   bool silent = false;  ///< see task_exited
-  MSGPACK_DEFINE_ARRAY(allocation, slots, exited, pid, exit_code, signal, detail, certain, ordered, silent)
+  TROUPE_PACKED(allocation, slots, exited, pid, exit_code, signal, detail, certain, ordered, silent)
 };
 
 // Events of the twin. Events of the agent carry the epoch of its registration; one of an older epoch changes
@@ -32,17 +32,17 @@ struct agent_registered {
   int slots = 0;
   std::vector<task_report> inventory;
   agent_traits traits;
-  MSGPACK_DEFINE_ARRAY(epoch, slots, inventory, traits)
+  TROUPE_PACKED(epoch, slots, inventory, traits)
 };
 struct agent_heartbeat {
   std::uint64_t epoch = 0;
   time_point sent; ///< time of the agent's clock, which the acknowledgement returns; not used here
-  MSGPACK_DEFINE_ARRAY(epoch, sent)
+  TROUPE_PACKED(epoch, sent)
 };
 struct link_lost {
   std::uint64_t epoch = 0;
   std::string why;
-  MSGPACK_DEFINE_ARRAY(epoch, why)
+  TROUPE_PACKED(epoch, why)
 };
 /// `spec` is the launch order of the allocation's shell; the machines do not read it.
 struct start_ordered {
@@ -50,26 +50,26 @@ struct start_ordered {
   std::vector<int> slots;
   launch_spec spec;
   time_point placed; ///< time of the placement, which an answer "unknown" refers to
-  MSGPACK_DEFINE_ARRAY(allocation, slots, spec, placed)
+  TROUPE_PACKED(allocation, slots, spec, placed)
 };
 struct preempt_ordered {
   allocation_id allocation;
   std::string reason;
-  MSGPACK_DEFINE_ARRAY(allocation, reason)
+  TROUPE_PACKED(allocation, reason)
 };
 struct kill_ordered {
   allocation_id allocation;
-  MSGPACK_DEFINE_ARRAY(allocation)
+  TROUPE_PACKED(allocation)
 };
 struct forget_ordered {
   allocation_id allocation;
-  MSGPACK_DEFINE_ARRAY(allocation)
+  TROUPE_PACKED(allocation)
 };
 struct watch_ordered {
   allocation_id allocation;
   std::vector<int> slots;
   time_point placed; ///< time of the placement, as in start_ordered; the epoch: from the journal, unknown
-  MSGPACK_DEFINE_ARRAY(allocation, slots, placed)
+  TROUPE_PACKED(allocation, slots, placed)
 };
 /// An order to one rank of a trial in C++. Its stand-in on the agent passes it on, and refuses orders for
 /// others.
@@ -78,19 +78,19 @@ struct worker_ordered {
   int member = 0;             ///< rank that the worker was started with
   std::uint64_t protocol = 0; ///< version of workers/worker_messages.hpp
   std::string order;
-  MSGPACK_DEFINE_ARRAY(allocation, member, protocol, order)
+  TROUPE_PACKED(allocation, member, protocol, order)
 };
 /// Opens one connection to a service of the task and brings it to the master's HTTP port (runtime/proxy/).
 struct service_ordered {
   allocation_id allocation;
   std::string service;            ///< task_service::id
   std::string connection, secret; ///< name of the connection at the master, and its proof; valid once
-  MSGPACK_DEFINE_ARRAY(allocation, service, connection, secret)
+  TROUPE_PACKED(allocation, service, connection, secret)
 };
 /// The sandbox of an agent that is away says that all its processes are dead.
 struct death_confirmed {
   allocation_id allocation;
-  MSGPACK_DEFINE_ARRAY(allocation)
+  TROUPE_PACKED(allocation)
 };
 using twin_event =
   std::variant<agent_registered, agent_heartbeat, link_lost, task_started, task_exited, start_ordered,

@@ -32,18 +32,18 @@ struct slots_granted {
   std::vector<placement> on;
   std::string pool;
   bool backfilled = false; ///< a more urgent request waits
-  MSGPACK_DEFINE_ARRAY(allocation, on, pool, backfilled)
+  TROUPE_PACKED(allocation, on, pool, backfilled)
 };
 struct allocation_stop {
   bool kill = false;
   std::string reason; ///< "pause", "pruned", "canceled"; with `kill`, for people: "killed by eve"
-  MSGPACK_DEFINE_ARRAY(kill, reason)
+  TROUPE_PACKED(kill, reason)
 };
 struct task_started {
   allocation_id allocation;
   std::string agent;
   std::int64_t pid = 0; ///< pid of rank 0 on its host
-  MSGPACK_DEFINE_ARRAY(allocation, agent, pid)
+  TROUPE_PACKED(allocation, agent, pid)
 };
 struct task_exited {
   allocation_id allocation;
@@ -56,21 +56,21 @@ struct task_exited {
   /// Whether the task was never connected to its agent, so that it cannot have heard of a stop there. False
   /// also where that is unknown, as after a restart of the agent.
   bool silent = false;
-  MSGPACK_DEFINE_ARRAY(allocation, agent, exit_code, signal, detail, certain, ordered, silent)
+  TROUPE_PACKED(allocation, agent, exit_code, signal, detail, certain, ordered, silent)
 };
 /// The agent is reachable and has neither the task nor a record of it.
 struct task_unknown {
   allocation_id allocation;
   std::string agent;
   time_point placed; ///< time of the placement that was asked about; the epoch: the question had none
-  MSGPACK_DEFINE_ARRAY(allocation, agent, placed)
+  TROUPE_PACKED(allocation, agent, placed)
 };
 /// The agent's lease is certainly over, or its sandboxes have confirmed their end: nothing runs there any
 /// more.
 struct agent_lost {
   std::string agent;
   std::string why;
-  MSGPACK_DEFINE_ARRAY(agent, why)
+  TROUPE_PACKED(agent, why)
 };
 /// The agent reports that one rank has failed, or no longer answers, while others run.
 struct member_failed {
@@ -79,7 +79,7 @@ struct member_failed {
   int rank = 0; ///< rank in the gang
   std::string detail;
   bool silent = false; ///< whether the process exists and does not answer
-  MSGPACK_DEFINE_ARRAY(allocation, agent, rank, detail, silent)
+  TROUPE_PACKED(allocation, agent, rank, detail, silent)
 };
 /// A message of a worker of this allocation, which its stand-in on the agent has checked and passed on.
 struct worker_said {
@@ -87,14 +87,14 @@ struct worker_said {
   std::string agent;
   int member = 0;   ///< rank that the worker was started with
   std::string word; ///< a word of workers/worker_messages.hpp
-  MSGPACK_DEFINE_ARRAY(allocation, agent, member, word)
+  TROUPE_PACKED(allocation, agent, member, word)
 };
 /// The pool says that an allocation with fewer slots than it asked for could have this many slots, if it were
 /// placed again.
 struct slots_spare {
   allocation_id allocation;
   int slots = 0;
-  MSGPACK_DEFINE_ARRAY(allocation, slots)
+  TROUPE_PACKED(allocation, slots)
 };
 using allocation_event =
   std::variant<slots_granted, allocation_stop, task_started, task_exited, task_unknown, agent_lost,

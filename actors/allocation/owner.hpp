@@ -21,7 +21,7 @@ struct allocation_ended {
   /// The run failed, as no agent is left that could hold it, and no agent could hold the next run either.
   bool unplaceable = false;
   bool unbegun = false; ///< the run was lost before any part of it had begun, so that no work is lost with it
-  MSGPACK_DEFINE_ARRAY(run, why, detail, finished, exit_code, unplaceable, unbegun)
+  TROUPE_PACKED(run, why, detail, finished, exit_code, unplaceable, unbegun)
 };
 
 } // namespace troupe

@@ -85,7 +85,7 @@ private:
     deletion_step deletion = deletion_step::none;
     std::string stuck; ///< why the deletion of the experiment failed; empty: it did not
     config_words configured;
-    MSGPACK_DEFINE_ARRAY(project, said, deletion, stuck, configured)
+    TROUPE_PACKED(project, said, deletion, stuck, configured)
   };
 
   std::vector<place_fact> note(place_fact fact);

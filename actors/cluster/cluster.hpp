@@ -70,7 +70,7 @@ public:
   struct doomed_trial {
     experiment_id experiment;
     std::string by;
-    MSGPACK_DEFINE_ARRAY(experiment, by)
+    TROUPE_PACKED(experiment, by)
   };
   const std::map<trial_id, doomed_trial>& deleting_trials() const { return deleting_trials_; }
 

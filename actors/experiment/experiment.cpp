@@ -556,7 +556,7 @@ struct kept_trial {
   std::uint64_t reports = 0;
   std::vector<std::pair<std::int64_t, double>> times;
   std::uint32_t continued = 0;
-  MSGPACK_DEFINE_ARRAY(made, heard_row, exited, paused, stop_why, perturb, reports, times, continued)
+  TROUPE_PACKED(made, heard_row, exited, paused, stop_why, perturb, reports, times, continued)
 };
 
 struct kept_experiment {
@@ -570,8 +570,8 @@ struct kept_experiment {
   std::vector<experiment_resources_changed> resources; ///< none or one
   std::uint32_t continued = 0;
   std::vector<value> to_continue; ///< none or one
-  MSGPACK_DEFINE_ARRAY(version, state, started, facts, over, trials, checkpoint_steps, resources, continued,
-                       to_continue)
+  TROUPE_PACKED(version, state, started, facts, over, trials, checkpoint_steps, resources, continued,
+                to_continue)
 };
 
 } // namespace

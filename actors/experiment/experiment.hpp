@@ -28,24 +28,24 @@ struct report_origin {
   std::int32_t rank = 0;
   std::string process;
   std::uint64_t sequence = 0;
-  MSGPACK_DEFINE_ARRAY(allocation, rank, process, sequence)
+  TROUPE_PACKED(allocation, rank, process, sequence)
 };
 
 // Events; they are also messages.
 struct experiment_activate {
   std::string by; ///< user who ordered it, as in the two events below; empty: nobody did
-  MSGPACK_DEFINE_ARRAY(by)
+  TROUPE_PACKED(by)
 };
 struct experiment_pause {
   std::string by;
-  MSGPACK_DEFINE_ARRAY(by)
+  TROUPE_PACKED(by)
 };
 struct experiment_stop {
   bool kill = false;
   std::string why;
   bool broken = false; ///< whether a stream of the experiment cannot be replayed: then it ends as ERROR
   std::string by;
-  MSGPACK_DEFINE_ARRAY(kill, why, broken, by)
+  TROUPE_PACKED(kill, why, broken, by)
 };
 /// From a user: what the experiment may have of its pool from now on.
 struct experiment_set {
@@ -54,7 +54,7 @@ struct experiment_set {
   double weight = -1; ///< below 0: unchanged
   int max_slots = -2; ///< -1: any number; below -1: unchanged
   std::string pool;   ///< empty: unchanged
-  MSGPACK_DEFINE_ARRAY(by, priority, weight, max_slots, pool)
+  TROUPE_PACKED(by, priority, weight, max_slots, pool)
 };
 struct validation_recorded { ///< from the journal: the report is durable
   trial_id trial;
@@ -63,31 +63,31 @@ struct validation_recorded { ///< from the journal: the report is durable
   std::int64_t steps = 0;
   std::string metrics; ///< the metrics as a msgpack map
   run_id run;          ///< run that reported
-  MSGPACK_DEFINE_ARRAY(trial, origin, row, steps, metrics, run)
+  TROUPE_PACKED(trial, origin, row, steps, metrics, run)
 };
 struct checkpoint_reported { ///< from the trial: the checkpoint is durable and holds the trial's own weights
   trial_id trial;
   std::string uuid;
   std::int64_t steps = 0;
-  MSGPACK_DEFINE_ARRAY(trial, uuid, steps)
+  TROUPE_PACKED(trial, uuid, steps)
 };
 struct perturbation_taken { ///< from the trial: reports of `run` and of earlier runs no longer count
   trial_id trial;
   std::uint32_t number = 0;
   run_id run;
-  MSGPACK_DEFINE_ARRAY(trial, number, run)
+  TROUPE_PACKED(trial, number, run)
 };
 struct search_orders { ///< from the external process that drives a `custom` search
   value orders;
   std::uint64_t request = 0; ///< names the request that waits for the answer
-  MSGPACK_DEFINE_ARRAY(orders, request)
+  TROUPE_PACKED(orders, request)
 };
 struct trial_finished {
   trial_id trial;
   trial_state state = trial_state::completed;
   int exit_reason = -1;
   std::string why;
-  MSGPACK_DEFINE_ARRAY(trial, state, exit_reason, why)
+  TROUPE_PACKED(trial, state, exit_reason, why)
 };
 struct search_decided {
   std::vector<trial_created> created; ///< created trials, with the ids that the cluster assigned
@@ -101,12 +101,12 @@ struct search_decided {
   struct perturbation {
     std::string trial, source, checkpoint;
     value hparams;
-    MSGPACK_DEFINE_ARRAY(trial, source, checkpoint, hparams)
+    TROUPE_PACKED(trial, source, checkpoint, hparams)
   };
   std::vector<perturbation> perturbed;
   std::string refused; ///< why the orders were refused; refused orders change nothing; empty: accepted
-  MSGPACK_DEFINE_ARRAY(created, stopped, shut_down, cancel, failure, progress, fault, paused, resumed,
-                       perturbed, refused)
+  TROUPE_PACKED(created, stopped, shut_down, cancel, failure, progress, fault, paused, resumed, perturbed,
+                refused)
 };
 /// From the cluster, which owns the fact: an experiment that had ended runs on. A repeat changes nothing.
 struct experiment_resume {

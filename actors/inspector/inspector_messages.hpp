@@ -13,7 +13,7 @@ namespace troupe {
 struct inspect_request {
   std::string what;
   value fields;
-  MSGPACK_DEFINE_ARRAY(what, fields)
+  TROUPE_PACKED(what, fields)
 };
 
 /// From HTTP to the desk; `name` lacks its prefix "shell.". The table is in runtime/api/routes_shell.cpp.
@@ -22,7 +22,7 @@ struct shell_call {
   bool admin = false;
   std::string name;
   value fields;
-  MSGPACK_DEFINE_ARRAY(user, admin, name, fields)
+  TROUPE_PACKED(user, admin, name, fields)
 };
 
 /// Where the rows of a stream go. Each function may be called from any thread; none blocks.

@@ -16,7 +16,7 @@ struct line_matched {
   webhook_id webhook;               ///< webhook whose trigger looks for the line; 0: a log policy does
   std::string policy;               ///< name of the policy; may be empty
   bool exclude_agent = false, cancel_retries = false;
-  MSGPACK_DEFINE_ARRAY(allocation, agent, pattern, line, webhook, policy, exclude_agent, cancel_retries)
+  TROUPE_PACKED(allocation, agent, pattern, line, webhook, policy, exclude_agent, cancel_retries)
 };
 
 } // namespace troupe

@@ -18,7 +18,7 @@ struct agent_traits {
   std::string device;             ///< "cpu", "cuda", or the name of its devices: "NVIDIA H200"
   std::uint64_t memory_bytes = 0; ///< memory of each device in bytes; 0: artificial slots without a device
   int aux = -1;                   ///< limit of tasks without slots; below 0: the limit of the pool counts
-  MSGPACK_DEFINE_ARRAY(labels, device, memory_bytes, aux)
+  TROUPE_PACKED(labels, device, memory_bytes, aux)
 };
 /// An agent is up, with this number of slots. `busy` are the slots that its inventory says are taken.
 struct agent_up {
@@ -26,14 +26,14 @@ struct agent_up {
   int slots = 0;
   std::map<std::string, std::vector<int>> busy; ///< slots by the id of their allocation, as text
   agent_traits traits;
-  MSGPACK_DEFINE_ARRAY(agent, slots, busy, traits)
+  TROUPE_PACKED(agent, slots, busy, traits)
 };
 /// An agent of the pool is away, or has not registered yet.
 struct agent_down {
   std::string agent;
   bool gone = false; ///< the agent has left the pool, so the pool does not expect it back
   time_point until;  ///< when its lease is over; the epoch: it is over, or unknown. For explanations only
-  MSGPACK_DEFINE_ARRAY(agent, gone, until)
+  TROUPE_PACKED(agent, gone, until)
 };
 
 /// Which agents may hold a run: `resources.constraints`. An empty field allows all agents.
@@ -48,8 +48,8 @@ struct placement_rules {
   bool single_node = false;
   friend bool operator==(const placement_rules&, const placement_rules&) = default;
   friend auto operator<=>(const placement_rules&, const placement_rules&) = default;
-  MSGPACK_DEFINE_ARRAY(device_types, min_memory_bytes, labels, not_labels, agents, not_agents, same_label,
-                       prefer_labels, single_node)
+  TROUPE_PACKED(device_types, min_memory_bytes, labels, not_labels, agents, not_agents, same_label,
+                prefer_labels, single_node)
 };
 /// The job that a run belongs to, which is an experiment or another task: its owner and its limits.
 struct job_terms {
@@ -60,7 +60,7 @@ struct job_terms {
   int max_slots = -1;   ///< limit of the slots that the job holds at the same time; below 0: no limit
   std::string label;
   std::string user, workspace;
-  MSGPACK_DEFINE_ARRAY(job, submitted, label, user, workspace, priority, weight, max_slots)
+  TROUPE_PACKED(job, submitted, label, user, workspace, priority, weight, max_slots)
 };
 /// What an allocation says of its run, whether the run waits for slots or holds some.
 struct run_terms {
@@ -70,7 +70,7 @@ struct run_terms {
   bool preemptible = true;
   placement_rules rules;
   std::vector<std::string> excluded; ///< the agents in `rules.not_agents` that log policies have added
-  MSGPACK_DEFINE_ARRAY(job, started, label, preemptible, rules, excluded)
+  TROUPE_PACKED(job, started, label, preemptible, rules, excluded)
 };
 /// A run asks for slots. A run that holds some says with it that it would take more.
 struct slots_requested {
@@ -82,14 +82,14 @@ struct slots_requested {
   /// to. A guest gets free slots when no run before it waits for them; nothing is preempted or reserved for
   /// it. Empty: this is the run's own pool.
   std::string home;
-  MSGPACK_DEFINE_ARRAY(allocation, slots, least, run, home)
+  TROUPE_PACKED(allocation, slots, least, run, home)
 };
 /// The allocation releases its slots, or withdraws its waiting request. An unknown allocation is not an
 /// error.
 struct slots_released {
   allocation_id allocation;
   std::string agent; ///< only the slots on this agent are released; empty: all slots
-  MSGPACK_DEFINE_ARRAY(allocation, agent)
+  TROUPE_PACKED(allocation, agent)
 };
 /// Says what may be placed on this agent from now on, and replaces what was said before. The pool keeps it
 /// also for an agent that it does not know yet.
@@ -101,7 +101,7 @@ struct agent_drain {
   std::vector<int> ended;    ///< runs on these slots are ended at once
   std::string leaves_for;    ///< pool that the agent goes to once nothing is held on it; empty: it stays
   std::string by;            ///< the user who ordered it last; empty: unknown
-  MSGPACK_DEFINE_ARRAY(agent, on, disabled, ends, ended, leaves_for, by)
+  TROUPE_PACKED(agent, on, disabled, ends, ended, leaves_for, by)
 };
 /// An allocation says that it was granted these slots before the pool or the master was made again.
 struct slots_held {
@@ -110,26 +110,26 @@ struct slots_held {
   run_terms run;
   int slots = 0, least = 0; ///< as in its request
   time_point since;         ///< when the run was placed; the epoch: unknown, counts as long ago
-  MSGPACK_DEFINE_ARRAY(allocation, on, run, slots, least, since)
+  TROUPE_PACKED(allocation, on, run, slots, least, since)
 };
 /// Every allocation has told the new pool what it holds, so the pool places from now on.
 struct holders_heard {
-  MSGPACK_DEFINE_ARRAY()
+  TROUPE_PACKED()
 };
 /// The agent is gone for good, so the pool forgets it and what operators ordered of it.
 struct agent_forgotten {
   std::string agent;
-  MSGPACK_DEFINE_ARRAY(agent)
+  TROUPE_PACKED(agent)
 };
 /// The terms of a live job have changed. They replace those that the runs of the job have told, or will tell.
 struct job_changed {
   job_terms job;
-  MSGPACK_DEFINE_ARRAY(job)
+  TROUPE_PACKED(job)
 };
 /// The complete settings in force, with the keys that `pools.NAME` of a cluster file has.
 struct pool_configured {
   value settings;
-  MSGPACK_DEFINE_ARRAY(settings)
+  TROUPE_PACKED(settings)
 };
 
 /// What the cluster knows of a run that holds slots. It serves explanations only, never decisions.
@@ -138,7 +138,7 @@ struct run_outlook {
   double seconds = -1; ///< seconds that the run still needs, estimated; below 0: unknown
   std::string from;    ///< source of `seconds`: "history" (the experiment's ended runs) or "progress"
   time_point saved;    ///< time of the newest checkpoint, or of the start; the epoch: unknown
-  MSGPACK_DEFINE_ARRAY(allocation, seconds, from, saved)
+  TROUPE_PACKED(allocation, seconds, from, saved)
 };
 
 /// A run that waits for slots, as queue.list shows it.
@@ -151,7 +151,7 @@ struct queued_run {
   std::string user;
   time_point since;
   std::string reason; ///< code of the reason, as in an explanation
-  MSGPACK_DEFINE_ARRAY(allocation, job, slots, priority, weight, user, since, reason)
+  TROUPE_PACKED(allocation, job, slots, priority, weight, user, since, reason)
 };
 
 /// What the provider of an elastic pool has and may have; it replaces the report before.
@@ -173,9 +173,8 @@ struct supply_told {
   /// Names of the agents on instances that are gone, were ordered to end, or end when they are idle because
   /// their provider was taken out. These agents get no new work.
   std::set<std::string> ended;
-  MSGPACK_DEFINE_ARRAY(type, instance_slots, max_instances, instances, starting, error, faults, labels,
-                       agents, prefix, changes, retry_at, failed_launches, launch_failed_at, launch_failure,
-                       stopping, ended)
+  TROUPE_PACKED(type, instance_slots, max_instances, instances, starting, error, faults, labels, agents,
+                prefix, changes, retry_at, failed_launches, launch_failed_at, launch_failure, stopping, ended)
 };
 
 using pool_event =
@@ -188,14 +187,14 @@ using pool_event =
 struct fall_back {
   allocation_id allocation;
   std::vector<std::string> pools;
-  MSGPACK_DEFINE_ARRAY(allocation, pools)
+  TROUPE_PACKED(allocation, pools)
 };
 /// A guest gets nothing now and waits here, so it may ask the next pool. It is an action of the pool and a
 /// message to the allocation, which has the name of the pool.
 struct guest_waits {
   allocation_id allocation;
   std::string pool;
-  MSGPACK_DEFINE_ARRAY(allocation, pool)
+  TROUPE_PACKED(allocation, pool)
 };
 
 /// All slots of this pool together could not hold the run now. The pool reports this once for each request;
@@ -208,7 +207,7 @@ struct report_unplaceable {
   /// Agents that the run's log policies exclude, where only these could hold the run and no other agent can
   /// come: then it makes no sense to wait. Empty: the run waits.
   std::vector<std::string> excluded;
-  MSGPACK_DEFINE_ARRAY(allocation, slots, total, excluded)
+  TROUPE_PACKED(allocation, slots, total, excluded)
 };
 /// Orders an allocation that holds slots to release them within its time limit. It is an action of the pool
 /// and a message to the allocation.
@@ -217,7 +216,7 @@ struct preempt_allocation {
   allocation_id wanted_by; ///< allocation that gets the slots; run 0: no particular one
   std::string reason;      ///< "priority", "fair_share", "max_slots", "quota", "disabled" or "pool"
   std::string detail;      ///< with "disabled", for people: "agent gpu01 was disabled by ada"
-  MSGPACK_DEFINE_ARRAY(allocation, wanted_by, reason, detail)
+  TROUPE_PACKED(allocation, wanted_by, reason, detail)
 };
 
 } // namespace troupe

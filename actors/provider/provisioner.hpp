@@ -113,7 +113,7 @@ private:
     int count = 0; ///< number of its instances that are not known yet
     /// Until when its instances may appear in the list although the master that ordered them has died.
     time_point until;
-    MSGPACK_DEFINE_ARRAY(count, until)
+    TROUPE_PACKED(count, until)
   };
   struct ending {
     time_point again;     ///< when the end of the instance is ordered again

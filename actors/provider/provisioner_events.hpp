@@ -16,12 +16,12 @@ struct waiting_run {
   int slots = 1;
   std::uint64_t job = 0; ///< id of the job, whose limit counts; 0: no job, so no limit
   int count = 1;         ///< number of such runs
-  MSGPACK_DEFINE_ARRAY(slots, job, count)
+  TROUPE_PACKED(slots, job, count)
 };
 struct job_limit {
   int max_slots = -1; ///< limit of the slots of the job; below 0: no limit
   int held = 0;       ///< number of slots that the job holds already
-  MSGPACK_DEFINE_ARRAY(max_slots, held)
+  TROUPE_PACKED(max_slots, held)
 };
 struct pool_agent_state {
   std::string agent;
@@ -32,7 +32,7 @@ struct pool_agent_state {
   /// False: the pool has not heard that the agent is on an instance, so no waiting run counts on it.
   bool known = true;
   friend bool operator==(const pool_agent_state&, const pool_agent_state&) = default;
-  MSGPACK_DEFINE_ARRAY(agent, connected, idle, drained, awaited, known)
+  TROUPE_PACKED(agent, connected, idle, drained, awaited, known)
 };
 /// What the runs that wait in the pool need beyond its idle instances, and all agents of the pool. The pool
 /// sends it after each change.
@@ -41,7 +41,7 @@ struct pool_demand {
   std::map<std::uint64_t, job_limit> limits; ///< by job
   std::vector<pool_agent_state> agents;
   bool whole = true; ///< false: the pool does not know yet all that is held, and no agent counts as idle
-  MSGPACK_DEFINE_ARRAY(runs, limits, agents, whole)
+  TROUPE_PACKED(runs, limits, agents, whole)
 };
 
 struct cloud_instance {
@@ -49,45 +49,45 @@ struct cloud_instance {
   enum class phase : int { starting, running, stopping, stopped } state = phase::starting;
   std::string agent; ///< name with which the agent registers; empty: the id
   time_point launched;
-  MSGPACK_DEFINE_ARRAY(id, state, agent, launched)
+  TROUPE_PACKED(id, state, agent, launched)
 };
 struct instances_listed { ///< answers list_instances
   std::vector<cloud_instance> all;
   std::string failed; ///< why there is no list; empty: there is one
-  MSGPACK_DEFINE_ARRAY(all, failed)
+  TROUPE_PACKED(all, failed)
 };
 struct instances_launched { ///< answers launch_instances
   std::uint64_t order = 0;
   std::vector<std::string> ids;
   std::string failed; ///< why no instance was launched; empty: some were
-  MSGPACK_DEFINE_ARRAY(order, ids, failed)
+  TROUPE_PACKED(order, ids, failed)
 };
 struct instances_ended { ///< answers terminate_instances
   std::vector<std::string> ids;
   std::string failed;
-  MSGPACK_DEFINE_ARRAY(ids, failed)
+  TROUPE_PACKED(ids, failed)
 };
 /// The settings in force: `pools.NAME.provider` and `aux_per_agent` of a cluster file, complete.
 struct provider_configured {
   value settings;
-  MSGPACK_DEFINE_ARRAY(settings)
+  TROUPE_PACKED(settings)
 };
 using provisioner_event = std::variant<pool_demand, instances_listed, instances_launched, instances_ended,
                                        provider_configured, time_passed>;
 
 // Actions that are messages to the actor that calls the provider.
 struct list_instances {
-  MSGPACK_DEFINE_ARRAY()
+  TROUPE_PACKED()
 };
 struct launch_instances {
   std::uint64_t order = 0; ///< counts from 1
   int count = 0;
-  MSGPACK_DEFINE_ARRAY(order, count)
+  TROUPE_PACKED(order, count)
 };
 struct terminate_instances {
   std::vector<std::string> ids;
   std::string why; ///< "never came", "disconnected", "idle", "too many", "reported twice", "unknown"
-  MSGPACK_DEFINE_ARRAY(ids, why)
+  TROUPE_PACKED(ids, why)
 };
 
 } // namespace troupe

@@ -30,10 +30,10 @@ struct trial_spec {
 
 // Events; they are also messages.
 struct trial_activate {
-  MSGPACK_DEFINE_ARRAY()
+  TROUPE_PACKED()
 };
 struct trial_pause {
-  MSGPACK_DEFINE_ARRAY()
+  TROUPE_PACKED()
 };
 /// From the experiment: the searcher, a cancel or a kill wants the trial to end as `outcome`.
 struct trial_stop {
@@ -41,7 +41,7 @@ struct trial_stop {
   bool kill = false;
   std::string why;
   std::string by; ///< user who stops this trial alone; empty: the experiment does
-  MSGPACK_DEFINE_ARRAY(outcome, kill, why, by)
+  TROUPE_PACKED(outcome, kill, why, by)
 };
 /// From the experiment: its search wants the trial to continue with other hyperparameters, from the
 /// checkpoint of another trial.
@@ -50,12 +50,12 @@ struct trial_perturb {
   std::string checkpoint;
   std::int64_t steps = 0; ///< steps of the checkpoint
   value hparams;
-  MSGPACK_DEFINE_ARRAY(number, checkpoint, steps, hparams)
+  TROUPE_PACKED(number, checkpoint, steps, hparams)
 };
 struct checkpoint_saved {
   run_id run;
   checkpoint saved;
-  MSGPACK_DEFINE_ARRAY(run, saved)
+  TROUPE_PACKED(run, saved)
 };
 // The shell makes the following events from `task_call`.
 /// A user or the script has removed files; no file left: the checkpoint is deleted.

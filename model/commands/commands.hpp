@@ -4,7 +4,8 @@
 // taken.
 //
 // To add one: write a struct here, add its name to the list of the actor that takes it, and a member function
-// `on` there.
+// `on` there. `fields` is a template, because otherwise each source that includes a command would instantiate
+// the tuple of its fields.
 
 #include "model/commands/about.hpp"
 
@@ -27,8 +28,8 @@ struct experiment_create {
   project_id project;
   bool unmanaged = false;
   std::string external_id;
+  template <class t = experiment_create>
   static constexpr auto fields() {
-    using t = experiment_create;
     return std::tuple{
       need("config", &t::config, "text of the configuration, as submitted"),
       maybe("config_name", &t::config_name, "the file that diagnostics name"),
@@ -59,8 +60,8 @@ struct experiment_validate {
   std::string config_name = "experiment.yaml", template_name;
   project_id project;
   bool unmanaged = false;
+  template <class t = experiment_validate>
   static constexpr auto fields() {
-    using t = experiment_validate;
     return std::tuple{
       need("config", &t::config, "text of the configuration, as submitted"),
       maybe("config_name", &t::config_name, "the file that diagnostics name"),
@@ -130,8 +131,8 @@ struct experiment_kill {
 struct experiment_continue {
   experiment_id id;
   value config;
+  template <class t = experiment_continue>
   static constexpr auto fields() {
-    using t = experiment_continue;
     return std::tuple{
       need("id", &t::id, "number of the experiment"),
       maybe("config", &t::config, "text that is laid over its configuration; of a `single` search alone")};
@@ -162,8 +163,8 @@ struct trial_kill {
 struct search_order {
   experiment_id id;
   value orders = value::object();
+  template <class t = search_order>
   static constexpr auto fields() {
-    using t = search_order;
     return std::tuple{need("id", &t::id, "number of the experiment"),
                       need("orders", &t::orders, "what the driver of a custom search decided").an_object()};
   }
@@ -179,8 +180,8 @@ struct search_wait {
   experiment_id id;
   std::uint64_t after = 0;
   std::int64_t timeout_ms = 0;
+  template <class t = search_wait>
   static constexpr auto fields() {
-    using t = search_wait;
     return std::tuple{
       need("id", &t::id, "number of the experiment"),
       maybe("after", &t::after, "number of the newest fact that the caller knows"),
@@ -195,8 +196,9 @@ struct search_wait {
 
 struct trial_metadata {
   trial_id id;
+  template <class t = trial_metadata>
   static constexpr auto fields() {
-    return std::tuple{need("id", &trial_metadata::id, "number of the trial")};
+    return std::tuple{need("id", &t::id, "number of the trial")};
   }
   static constexpr about is{
     "trial.metadata",           cluster,     {action::view, thing::trial}, repeat::question,
@@ -206,8 +208,8 @@ struct trial_set_metadata {
   trial_id id;
   value metadata = value::object();
   std::string by;
+  template <class t = trial_set_metadata>
   static constexpr auto fields() {
-    using t = trial_set_metadata;
     return std::tuple{need("id", &t::id, "number of the trial"),
                       need("metadata", &t::metadata, "replaces what the trial has").an_object(),
                       maybe("by", &t::by, "name of the user: the cluster says it to the trial")};
@@ -227,15 +229,17 @@ struct checkpoint_patch {
   struct one {
     std::string uuid;
     std::optional<file_sizes> files;
+    template <class t = one>
     static constexpr auto fields() {
-      return std::tuple{need("uuid", &one::uuid, "of the checkpoint"),
-                        maybe("files", &one::files,
+      return std::tuple{need("uuid", &t::uuid, "of the checkpoint"),
+                        maybe("files", &t::files,
                               "the bytes by path that are left; empty: deleted; missing: stay as they are")};
     }
   };
   std::vector<one> checkpoints;
+  template <class t = checkpoint_patch>
   static constexpr auto fields() {
-    return std::tuple{need("checkpoints", &checkpoint_patch::checkpoints, "what is left of each")};
+    return std::tuple{need("checkpoints", &t::checkpoints, "what is left of each")};
   }
   static constexpr about is{"checkpoint.patch",
                             cluster,
@@ -249,8 +253,8 @@ struct checkpoint_files {
   std::string uuid;
   file_sizes files;
   std::string by;
+  template <class t = checkpoint_files>
   static constexpr auto fields() {
-    using t = checkpoint_files;
     return std::tuple{need("uuid", &t::uuid, "of the checkpoint"),
                       need("files", &t::files, "the bytes by path that are left; empty: deleted"),
                       maybe("by", &t::by, "name of the user; empty: the task")};
@@ -269,8 +273,8 @@ struct log_match {
   run_id run;
   std::string agent, policy, pattern, line;
   bool exclude_agent = false, cancel_retries = false;
+  template <class t = log_match>
   static constexpr auto fields() {
-    using t = log_match;
     return std::tuple{need("run", &t::run, "number of the run that wrote it"),
                       need("agent", &t::agent, "where it was written"),
                       maybe("policy", &t::policy, "name of the policy"),
@@ -339,8 +343,8 @@ struct agent_drain {
   bool on = true;
   std::optional<std::int64_t> slot;
   bool ends = false;
+  template <class t = agent_drain>
   static constexpr auto fields() {
-    using t = agent_drain;
     return std::tuple{need("agent", &t::agent, "name of the agent"),
                       maybe("on", &t::on, "false takes it back; true unless said"),
                       maybe("slot", &t::slot, "one slot of the agent; the whole agent unless said"),
@@ -359,8 +363,8 @@ struct agent_drain {
 };
 struct agent_remove {
   std::string agent;
+  template <class t = agent_remove>
   static constexpr auto fields() {
-    using t = agent_remove;
     return std::tuple{need("agent", &t::agent, "name of the agent")};
   }
   static constexpr about is{
@@ -377,8 +381,8 @@ struct agent_remove {
 struct agent_slots {
   std::string agent, token;
   value slots = value::array();
+  template <class t = agent_slots>
   static constexpr auto fields() {
-    using t = agent_slots;
     return std::tuple{
       need("agent", &t::agent, "name of the agent"), maybe("token", &t::token, "its fence token"),
       need("slots", &t::slots, "[{device, brand, uuid?, usage}], in the order of their ids").a_list()};
@@ -393,8 +397,8 @@ struct agent_slots {
 struct fence {
   std::string agent, allocation, token;
   bool dead = false;
+  template <class t = fence>
   static constexpr auto fields() {
-    using t = fence;
     return std::tuple{need("agent", &t::agent, "name of the agent that closed its socket"),
                       need("allocation", &t::allocation, "of the sandbox, as 12.3"),
                       need("token", &t::token, "fence token of the agent"),
@@ -439,8 +443,8 @@ struct configuration_put {
   value configuration = value::object(), secrets = value::object();
   std::vector<std::string> prune;
   std::uint64_t revision = 0;
+  template <class t = configuration_put>
   static constexpr auto fields() {
-    using t = configuration_put;
     return std::tuple{
       need("configuration", &t::configuration, "as a cluster file says it, completed").an_object(),
       maybe("secrets", &t::secrets, "{users: {NAME: PASSWORD}}").an_object(),
@@ -461,8 +465,8 @@ struct configuration_put {
 struct configuration_record {
   value configuration;
   std::uint64_t revision = 0;
+  template <class t = configuration_record>
   static constexpr auto fields() {
-    using t = configuration_record;
     return std::tuple{need("configuration", &t::configuration, "the one that is wanted"),
                       need("revision", &t::revision, "of the configuration in force; 0: none is")};
   }
@@ -477,8 +481,8 @@ struct configuration_record {
 struct setting_change {
   std::string key;
   value to;
+  template <class t = setting_change>
   static constexpr auto fields() {
-    using t = setting_change;
     return std::tuple{need("key", &t::key, "log.level, trace.max, trace.rate"),
                       need("value", &t::to, "what it is set to")};
   }
@@ -494,8 +498,8 @@ struct setting_change {
 struct host_account {
   std::int64_t uid = 0, gid = 0;
   std::string user, group;
+  template <class t = host_account>
   static constexpr auto fields() {
-    using t = host_account;
     return std::tuple{
       need("uid", &t::uid, "number of the account"), need("gid", &t::gid, "number of its group"),
       need("user", &t::user, "name of the account"), need("group", &t::group, "name of its group")};
@@ -518,10 +522,11 @@ constexpr auto wish_fields() {
     maybe("runs_as", &T::runs_as, "account of the hosts for the user's tasks")};
 }
 struct user_create : user_wish {
+  template <class t = user_create>
   static constexpr auto fields() {
-    return std::tuple_cat(std::tuple{field<user_create, std::optional<std::string>>(
-                            {"name", "how the user logs in", true}, &user_create::name)},
-                          wish_fields<user_create>());
+    return std::tuple_cat(
+      std::tuple{field<t, std::optional<std::string>>({"name", "how the user logs in", true}, &t::name)},
+      wish_fields<t>());
   }
   static constexpr about is{"user.create",
                             cluster,
@@ -532,11 +537,12 @@ struct user_create : user_wish {
 };
 struct user_change : user_wish {
   user_id id;
+  template <class t = user_change>
   static constexpr auto fields() {
-    return std::tuple_cat(std::tuple{need("id", &user_change::id, "number of the user"),
-                                     field<user_change, std::optional<std::string>>(
-                                       {"name", "how the user logs in", false}, &user_change::name)},
-                          wish_fields<user_change>());
+    return std::tuple_cat(
+      std::tuple{need("id", &t::id, "number of the user"),
+                 field<t, std::optional<std::string>>({"name", "how the user logs in", false}, &t::name)},
+      wish_fields<t>());
   }
   static constexpr about is{"user.change",
                             cluster,
@@ -549,8 +555,8 @@ struct token_name {
   std::string id;
   std::int64_t until = 0;
   std::string name;
+  template <class t = token_name>
   static constexpr auto fields() {
-    using t = token_name;
     return std::tuple{need("user", &t::user, "number of the user whom it stands for"),
                       need("id", &t::id, "random number that the token carries"),
                       need("until", &t::until, "when it ends, in microseconds since 1970"),
@@ -566,8 +572,8 @@ struct token_revoke {
   user_id user;
   std::string id;
   std::int64_t until = 0;
+  template <class t = token_revoke>
   static constexpr auto fields() {
-    using t = token_revoke;
     return std::tuple{need("user", &t::user, "number of the user whom it stands for"),
                       need("id", &t::id, "random number that the token carries"),
                       need("until", &t::until, "when it ends, in microseconds since 1970")};
@@ -591,8 +597,8 @@ constexpr auto task_fields(More... more) {
 
 struct allocation_preemption : from_task {
   std::int64_t timeout_ms = 0;
+  template <class t = allocation_preemption>
   static constexpr auto fields() {
-    using t = allocation_preemption;
     return task_fields<t>(
       maybe("timeout_ms", &t::timeout_ms, "longest wait in milliseconds; 0: answered at once"));
   }
@@ -629,8 +635,8 @@ struct allocation_pending_preemption : from_task {
 struct allocation_rendezvous : from_task {
   std::string resources;
   std::optional<std::map<std::string, std::string>> hosts;
+  template <class t = allocation_rendezvous>
   static constexpr auto fields() {
-    using t = allocation_rendezvous;
     return task_fields<t>(need("resources", &t::resources, "DET_RESOURCES_ID of the caller's part"),
                           maybe("hosts", &t::hosts, "addresses of agents by name; the cluster fills it in"));
   }
@@ -647,8 +653,8 @@ struct allocation_rendezvous : from_task {
 };
 struct allocation_daemon : from_task {
   std::string resources;
+  template <class t = allocation_daemon>
   static constexpr auto fields() {
-    using t = allocation_daemon;
     return task_fields<t>(need("resources", &t::resources, "DET_RESOURCES_ID of the caller's part"));
   }
   static constexpr about is{"allocation.daemon",
@@ -659,8 +665,8 @@ struct allocation_daemon : from_task {
 };
 struct allocation_connect : from_task {
   std::string service, connection, secret;
+  template <class t = allocation_connect>
   static constexpr auto fields() {
-    using t = allocation_connect;
     return task_fields<t>(
       need("service", &t::service, "a service of the task, as TASK or TASK:PORT"),
       need("connection", &t::connection, "what the agent names the connection by at the master"),
@@ -680,8 +686,8 @@ struct allocation_connect : from_task {
 };
 struct trial_early_exit : from_task {
   std::string reason;
+  template <class t = trial_early_exit>
   static constexpr auto fields() {
-    using t = trial_early_exit;
     return task_fields<t>(need("reason", &t::reason, "why it ends").one_of_these("invalid_hp"));
   }
   static constexpr about is{"trial.early_exit",
@@ -714,8 +720,8 @@ struct worker_checkpoint : without_fields<worker_checkpoint> {
 };
 struct trial_progress : from_task {
   double progress = 0;
+  template <class t = trial_progress>
   static constexpr auto fields() {
-    using t = trial_progress;
     return task_fields<t>(need("progress", &t::progress, "fraction that is done").between(0, 1));
   }
   static constexpr about is{"trial.progress",
@@ -729,8 +735,8 @@ struct checkpoint_report : from_task {
   std::int64_t steps = 0;
   file_sizes files;
   value metadata = value::object();
+  template <class t = checkpoint_report>
   static constexpr auto fields() {
-    using t = checkpoint_report;
     return task_fields<t>(need("uuid", &t::uuid, "of the checkpoint"),
                           need("steps", &t::steps, "batches that it holds"),
                           maybe("files", &t::files, "bytes by path; folders end with '/'"),
@@ -749,8 +755,8 @@ struct trial_report : from_task {
   value metrics = value::object();
   std::optional<value> batch_metrics;
   std::optional<std::int64_t> at;
+  template <class t = trial_report>
   static constexpr auto fields() {
-    using t = trial_report;
     return task_fields<t>(need("group", &t::group, "training, validation, or a name of its own"),
                           maybe("steps", &t::steps, "batches that were trained"),
                           need("metrics", &t::metrics, "numbers and values by name").an_object(),
@@ -770,18 +776,20 @@ struct task_log : from_task {
     std::int64_t at = 0;
     int rank = 0;
     std::string stream = "stdout", level, agent, text;
+    template <class t = line>
     static constexpr auto fields() {
-      return std::tuple{need("at", &line::at, "microseconds since 1970"),
-                        maybe("rank", &line::rank, "of the process"),
-                        maybe("stream", &line::stream, "stdout, stderr or troupe"),
-                        maybe("level", &line::level, "ERROR, WARNING ..., or empty"),
-                        maybe("agent", &line::agent, "name of the agent"),
-                        need("text", &line::text, "without its end")};
+      return std::tuple{need("at", &t::at, "microseconds since 1970"),
+                        maybe("rank", &t::rank, "of the process"),
+                        maybe("stream", &t::stream, "stdout, stderr or troupe"),
+                        maybe("level", &t::level, "ERROR, WARNING ..., or empty"),
+                        maybe("agent", &t::agent, "name of the agent"),
+                        need("text", &t::text, "without its end")};
     }
   };
   std::vector<line> lines;
+  template <class t = task_log>
   static constexpr auto fields() {
-    return task_fields<task_log>(need("lines", &task_log::lines, "in their order"));
+    return task_fields<t>(need("lines", &t::lines, "in their order"));
   }
   static constexpr about is{
     "task.log",

@@ -25,15 +25,16 @@ struct orders_together {
   struct one {
     std::string name;
     value parameters = value::object();
+    template <class t = one>
     static constexpr auto fields() {
-      return std::tuple{need("name", &one::name, "of the order"),
-                        need("parameters", &one::parameters, "its fields")};
+      return std::tuple{need("name", &t::name, "of the order"),
+                        need("parameters", &t::parameters, "its fields")};
     }
   };
   std::vector<one> orders;
+  template <class t = orders_together>
   static constexpr auto fields() {
-    return std::tuple{
-      need("orders", &orders_together::orders, "in their turn; none: those before were the last")};
+    return std::tuple{need("orders", &t::orders, "in their turn; none: those before were the last")};
   }
   static constexpr about is{
     "orders.together",
@@ -72,8 +73,8 @@ struct trial_delete {
 struct trial_archive {
   trial_id id;
   bool archived = true;
+  template <class t = trial_archive>
   static constexpr auto fields() {
-    using t = trial_archive;
     return std::tuple{need("id", &t::id, "number of the trial"),
                       maybe("archived", &t::archived, "false: it is in lists again")};
   }
@@ -88,8 +89,8 @@ struct checkpoint_remove {
   std::vector<std::string> uuids, globs;
   bool refresh = false;
   std::vector<model_id> models;
+  template <class t = checkpoint_remove>
   static constexpr auto fields() {
-    using t = checkpoint_remove;
     return std::tuple{need("uuids", &t::uuids, "the checkpoints"),
                       maybe("globs", &t::globs, "patterns of paths in them; none: all files"),
                       maybe("refresh", &t::refresh, "nothing is deleted: what is there of them is noted"),
@@ -106,8 +107,8 @@ struct checkpoint_remove {
 struct checkpoint_describe {
   std::string uuid, by;
   value metadata = value::object();
+  template <class t = checkpoint_describe>
   static constexpr auto fields() {
-    using t = checkpoint_describe;
     return std::tuple{need("uuid", &t::uuid, "of the checkpoint"),
                       need("metadata", &t::metadata, "replaces what is there").an_object(),
                       maybe("by", &t::by, "name of the user: the cluster says it to the trial")};
@@ -122,8 +123,8 @@ struct log_retain {
   experiment_id experiment;
   trial_id trial;
   std::int64_t days = -1;
+  template <class t = log_retain>
   static constexpr auto fields() {
-    using t = log_retain;
     return std::tuple{need("experiment", &t::experiment, "number of the experiment"),
                       maybe("trial", &t::trial, "one of its trials; missing: all"),
                       need("days", &t::days, "after the trial's end; -1: for ever").between(-1, 32767)};
@@ -139,8 +140,8 @@ struct trial_source_declare {
   std::string checkpoint, kind = "INFERENCE", description;
   model_id model;
   std::uint64_t version = 0;
+  template <class t = trial_source_declare>
   static constexpr auto fields() {
-    using t = trial_source_declare;
     return std::tuple{need("trial", &t::trial, "number of the trial"),
                       need("checkpoint", &t::checkpoint, "uuid of the checkpoint that it uses"),
                       maybe("kind", &t::kind, "what for").one_of_these("INFERENCE, FINE_TUNING"),
@@ -161,8 +162,8 @@ struct token_create {
   user_id user;
   std::string id, description;
   std::int64_t until = 0;
+  template <class t = token_create>
   static constexpr auto fields() {
-    using t = token_create;
     return std::tuple{need("user", &t::user, "number of the user whom it stands for"),
                       need("id", &t::id, "random number that the token carries"),
                       need("until", &t::until, "when it ends, in microseconds since 1970"),
@@ -179,8 +180,8 @@ struct token_change {
   std::uint64_t number = 0;
   std::optional<std::string> description;
   bool revoked = false;
+  template <class t = token_change>
   static constexpr auto fields() {
-    using t = token_change;
     return std::tuple{need("number", &t::number, "of the access token"),
                       maybe("description", &t::description, "what it is for"),
                       maybe("revoked", &t::revoked, "it is void from now on")};
@@ -195,17 +196,18 @@ struct token_change {
 struct user_set {
   struct one {
     std::string key, path, text;
+    template <class t = one>
     static constexpr auto fields() {
-      return std::tuple{need("key", &one::key, "of the setting"),
-                        maybe("path", &one::path, "where the page keeps it"),
-                        maybe("text", &one::text, "its value; empty: it is removed")};
+      return std::tuple{need("key", &t::key, "of the setting"),
+                        maybe("path", &t::path, "where the page keeps it"),
+                        maybe("text", &t::text, "its value; empty: it is removed")};
     }
   };
   user_id user;
   std::vector<one> settings;
   bool all = false;
+  template <class t = user_set>
   static constexpr auto fields() {
-    using t = user_set;
     return std::tuple{need("user", &t::user, "number of the user"),
                       maybe("settings", &t::settings, "what becomes different"),
                       maybe("all", &t::all, "all others are removed")};
@@ -219,8 +221,8 @@ struct user_set {
 struct project_visit {
   user_id user;
   project_id project;
+  template <class t = project_visit>
   static constexpr auto fields() {
-    using t = project_visit;
     return std::tuple{need("user", &t::user, "number of the user"),
                       need("project", &t::project, "number of the project")};
   }
@@ -235,8 +237,8 @@ struct group_wish {
   std::vector<user_id> add, remove;
 };
 struct group_create : group_wish {
+  template <class t = group_create>
   static constexpr auto fields() {
-    using t = group_create;
     return std::tuple{field<t, std::optional<std::string>>({"name", "unique, in any case", true}, &t::name),
                       maybe("add", &t::add, "numbers of users")};
   }
@@ -249,8 +251,8 @@ struct group_create : group_wish {
 };
 struct group_change : group_wish {
   group_id id;
+  template <class t = group_change>
   static constexpr auto fields() {
-    using t = group_change;
     return std::tuple{
       need("id", &t::id, "number of the group"), maybe("name", &t::name, "unique, in any case"),
       maybe("add", &t::add, "numbers of users"), maybe("remove", &t::remove, "numbers of users")};
@@ -273,17 +275,18 @@ struct role_assign {
     user_id user;
     group_id group;
     workspace_id workspace;
+    template <class t = one>
     static constexpr auto fields() {
-      return std::tuple{need("role", &one::role, "number of the role").between(1, 10),
-                        maybe("user", &one::user, "whom it is given to"),
-                        maybe("group", &one::group, "whom it is given to"),
-                        maybe("workspace", &one::workspace, "where it holds; missing: everywhere")};
+      return std::tuple{need("role", &t::role, "number of the role").between(1, 10),
+                        maybe("user", &t::user, "whom it is given to"),
+                        maybe("group", &t::group, "whom it is given to"),
+                        maybe("workspace", &t::workspace, "where it holds; missing: everywhere")};
     }
   };
   std::vector<one> roles;
   bool taken = false;
+  template <class t = role_assign>
   static constexpr auto fields() {
-    using t = role_assign;
     return std::tuple{need("roles", &t::roles, "all are given or none is"),
                       maybe("taken", &t::taken, "they are taken away")};
   }
@@ -300,8 +303,8 @@ struct policy_set {
   workspace_id workspace;
   std::string kind;
   value policies;
+  template <class t = policy_set>
   static constexpr auto fields() {
-    using t = policy_set;
     return std::tuple{maybe("workspace", &t::workspace, "where it holds; missing: everywhere"),
                       need("kind", &t::kind, "of the work").one_of_these("EXPERIMENT, NTSC"),
                       maybe("policies", &t::policies, "{invariant_config, constraints}; null: none")};
@@ -316,8 +319,8 @@ struct pool_bind {
   std::string pool;
   std::vector<workspace_id> workspaces;
   std::string how = "all";
+  template <class t = pool_bind>
   static constexpr auto fields() {
-    using t = pool_bind;
     return std::tuple{need("pool", &t::pool, "name of the pool"),
                       need("workspaces", &t::workspaces, "that alone may use it; none: all may"),
                       maybe("how", &t::how, "they are all that may, or are added or taken away; missing: all")
@@ -331,8 +334,8 @@ struct webhook_create {
   bool slack = false, specific = false;
   workspace_id workspace;
   value triggers = value::array();
+  template <class t = webhook_create>
   static constexpr auto fields() {
-    using t = webhook_create;
     return std::tuple{maybe("name", &t::name, "by which experiments name it"),
                       need("url", &t::url, "of the receiver, http or https"),
                       maybe("slack", &t::slack, "messages have the form that Slack reads"),
@@ -350,8 +353,8 @@ struct webhook_create {
 struct webhook_change {
   webhook_id id;
   std::string url;
+  template <class t = webhook_change>
   static constexpr auto fields() {
-    using t = webhook_change;
     return std::tuple{need("id", &t::id, "number of the webhook"),
                       need("url", &t::url, "of the receiver, http or https")};
   }
@@ -363,8 +366,9 @@ struct webhook_change {
 };
 struct webhook_remove {
   webhook_id id;
+  template <class t = webhook_remove>
   static constexpr auto fields() {
-    return std::tuple{need("id", &webhook_remove::id, "number of the webhook")};
+    return std::tuple{need("id", &t::id, "number of the webhook")};
   }
   static constexpr about is{
     "webhook.remove", cluster, {action::remove, thing::webhook}, repeat::safe, "Deletes a webhook."};
@@ -373,8 +377,8 @@ struct webhook_alert {
   experiment_id experiment;
   trial_id trial;
   std::string title, description, level;
+  template <class t = webhook_alert>
   static constexpr auto fields() {
-    using t = webhook_alert;
     return std::tuple{need("experiment", &t::experiment, "number of the experiment"),
                       maybe("trial", &t::trial, "number of the trial; missing: none in particular"),
                       maybe("title", &t::title, "at most 1,000 characters"),
@@ -389,8 +393,9 @@ struct webhook_alert {
 };
 struct webhook_test {
   webhook_id id;
+  template <class t = webhook_test>
   static constexpr auto fields() {
-    return std::tuple{need("id", &webhook_test::id, "number of the webhook")};
+    return std::tuple{need("id", &t::id, "number of the webhook")};
   }
   static constexpr about is{
     "webhook.test",
@@ -401,8 +406,8 @@ struct webhook_test {
 };
 struct cluster_message_set {
   std::string message, from, until;
+  template <class t = cluster_message_set>
   static constexpr auto fields() {
-    using t = cluster_message_set;
     return std::tuple{maybe("message", &t::message, "1 to 250 characters; empty: none any more"),
                       maybe("from", &t::from, "RFC 3339; missing: now"),
                       maybe("until", &t::until, "RFC 3339; missing: for ever")};

@@ -35,9 +35,9 @@ struct workspace_create : workspace_wish {
 };
 struct workspace_change : workspace_wish {
   workspace_id id;
+  template <class t = workspace_change>
   static constexpr auto fields() {
-    return std::tuple_cat(std::tuple{need("id", &workspace_change::id, "number of the workspace")},
-                          workspace_fields<workspace_change>());
+    return std::tuple_cat(std::tuple{need("id", &t::id, "number of the workspace")}, workspace_fields<t>());
   }
   static constexpr about is{"workspace.change",
                             cluster,
@@ -48,8 +48,8 @@ struct workspace_change : workspace_wish {
 struct workspace_pin {
   workspace_id id;
   bool on = true;
+  template <class t = workspace_pin>
   static constexpr auto fields() {
-    using t = workspace_pin;
     return std::tuple{need("id", &t::id, "number of the workspace"),
                       maybe("on", &t::on, "false: no longer among the caller's favourites")};
   }
@@ -61,8 +61,9 @@ struct workspace_pin {
 };
 struct workspace_remove {
   workspace_id id;
+  template <class t = workspace_remove>
   static constexpr auto fields() {
-    return std::tuple{need("id", &workspace_remove::id, "number of the workspace")};
+    return std::tuple{need("id", &t::id, "number of the workspace")};
   }
   static constexpr about is{
     "workspace.remove",
@@ -75,8 +76,9 @@ struct workspace_remove {
 
 struct note {
   std::string name, contents;
+  template <class t = note>
   static constexpr auto fields() {
-    return std::tuple{maybe("name", &note::name, "heading"), maybe("contents", &note::contents, "text")};
+    return std::tuple{maybe("name", &t::name, "heading"), maybe("contents", &t::contents, "text")};
   }
 };
 struct project_wish {
@@ -94,9 +96,9 @@ constexpr auto project_fields() {
 }
 struct project_create : project_wish {
   workspace_id workspace;
+  template <class t = project_create>
   static constexpr auto fields() {
-    return std::tuple_cat(std::tuple{need("workspace", &project_create::workspace, "where it is")},
-                          project_fields<project_create>());
+    return std::tuple_cat(std::tuple{need("workspace", &t::workspace, "where it is")}, project_fields<t>());
   }
   static constexpr about is{"project.create",
                             cluster,
@@ -109,8 +111,8 @@ struct project_change : project_wish {
   project_id id;
   std::optional<workspace_id> workspace;
   std::optional<std::vector<note>> add_notes;
+  template <class t = project_change>
   static constexpr auto fields() {
-    using t = project_change;
     return std::tuple_cat(std::tuple{need("id", &t::id, "number of the project"),
                                      maybe("workspace", &t::workspace, "where it is to be"),
                                      maybe("add_notes", &t::add_notes, "beside those that it has")},
@@ -124,8 +126,9 @@ struct project_change : project_wish {
 };
 struct project_remove {
   project_id id;
+  template <class t = project_remove>
   static constexpr auto fields() {
-    return std::tuple{need("id", &project_remove::id, "number of the project")};
+    return std::tuple{need("id", &t::id, "number of the project")};
   }
   static constexpr about is{"project.remove",
                             cluster,
@@ -141,8 +144,8 @@ struct experiment_describe {
   std::optional<std::vector<std::string>> labels, add_labels, remove_labels;
   std::optional<bool> archived;
   std::optional<std::int64_t> save_experiment_best, save_trial_best, save_trial_latest;
+  template <class t = experiment_describe>
   static constexpr auto fields() {
-    using t = experiment_describe;
     return std::tuple{
       need("id", &t::id, "number of the experiment"),
       maybe("name", &t::name, "not blank"),
@@ -166,8 +169,8 @@ struct experiment_describe {
 struct experiment_move {
   experiment_id id;
   project_id project;
+  template <class t = experiment_move>
   static constexpr auto fields() {
-    using t = experiment_move;
     return std::tuple{need("id", &t::id, "number of the experiment"),
                       need("project", &t::project, "where it is to be")};
   }
@@ -185,8 +188,8 @@ struct template_put {
   std::optional<workspace_id> workspace;
   value config = value::object();
   bool fresh = false, known = false;
+  template <class t = template_put>
   static constexpr auto fields() {
-    using t = template_put;
     return std::tuple{need("name", &t::name, "unique in the cluster"),
                       maybe("workspace", &t::workspace, "where it belongs; a new one's default is 1"),
                       need("config", &t::config, "section of a configuration").an_object(),
@@ -201,8 +204,8 @@ struct template_put {
 };
 struct template_rename {
   std::string name, to;
+  template <class t = template_rename>
   static constexpr auto fields() {
-    using t = template_rename;
     return std::tuple{need("name", &t::name, "the template"), need("to", &t::to, "unique in the cluster")};
   }
   static constexpr about is{"template.rename",
@@ -249,9 +252,9 @@ struct model_create : model_wish {
 };
 struct model_change : model_wish {
   model_id id;
+  template <class t = model_change>
   static constexpr auto fields() {
-    return std::tuple_cat(std::tuple{need("id", &model_change::id, "number of the model")},
-                          model_fields<model_change>());
+    return std::tuple_cat(std::tuple{need("id", &t::id, "number of the model")}, model_fields<t>());
   }
   static constexpr about is{"model.change",
                             cluster,
@@ -285,10 +288,10 @@ constexpr auto version_fields() {
 }
 struct version_create : version_wish {
   std::string checkpoint;
+  template <class t = version_create>
   static constexpr auto fields() {
-    return std::tuple_cat(
-      version_fields<version_create>(),
-      std::tuple{need("checkpoint", &version_create::checkpoint, "uuid of one that is whole")});
+    return std::tuple_cat(version_fields<t>(),
+                          std::tuple{need("checkpoint", &t::checkpoint, "uuid of one that is whole")});
   }
   static constexpr about is{"model.version.create",
                             cluster,
@@ -299,9 +302,9 @@ struct version_create : version_wish {
 };
 struct version_change : version_wish {
   std::uint64_t version = 0;
+  template <class t = version_change>
   static constexpr auto fields() {
-    return std::tuple_cat(version_fields<version_change>(),
-                          std::tuple{need("version", &version_change::version, "its number")});
+    return std::tuple_cat(version_fields<t>(), std::tuple{need("version", &t::version, "its number")});
   }
   static constexpr about is{"model.version.change",
                             cluster,
@@ -312,8 +315,8 @@ struct version_change : version_wish {
 struct version_remove {
   model_id model;
   std::uint64_t version = 0;
+  template <class t = version_remove>
   static constexpr auto fields() {
-    using t = version_remove;
     return std::tuple{need("model", &t::model, "number of the model"),
                       need("version", &t::version, "its number")};
   }

@@ -12,8 +12,8 @@ struct experiment_set {
   std::optional<std::int64_t> priority, max_slots;
   std::optional<double> weight;
   std::optional<std::string> pool;
+  template <class t = experiment_set>
   static constexpr auto fields() {
-    using t = experiment_set;
     return std::tuple{
       need("id", &t::id, "number of the experiment"),
       maybe("priority", &t::priority, "1 to 99; a smaller number comes first").between(1, 99),
@@ -64,9 +64,10 @@ inline constexpr const char* explanation_fields =
 
 struct allocation_explain {
   std::string id;
+  template <class t = allocation_explain>
   static constexpr auto fields() {
-    return std::tuple{need("id", &allocation_explain::id,
-                           "task and run: number of a trial or UUID of another task, and number, as 12.3")};
+    return std::tuple{
+      need("id", &t::id, "task and run: number of a trial or UUID of another task, and number, as 12.3")};
   }
   static constexpr about is{"allocation.explain",
                             cluster,
@@ -99,8 +100,9 @@ struct task_explain {
 };
 struct experiment_explain {
   experiment_id id;
+  template <class t = experiment_explain>
   static constexpr auto fields() {
-    return std::tuple{need("id", &experiment_explain::id, "number of the experiment")};
+    return std::tuple{need("id", &t::id, "number of the experiment")};
   }
   static constexpr about is{"experiment.explain",
                             cluster,

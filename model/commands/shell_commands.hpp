@@ -22,8 +22,8 @@ struct shell_nodes : without_fields<shell_nodes> {
 struct shell_ps {
   std::string kind, node, sort, filter;
   double top = 0, window = 1;
+  template <class t = shell_ps>
   static constexpr auto fields() {
-    using t = shell_ps;
     return std::tuple{maybe("kind", &t::kind, "only actors of this kind"),
                       maybe("node", &t::node, "only actors of this node"),
                       maybe("sort", &t::sort, "column; numbers the largest first"),
@@ -50,8 +50,9 @@ struct shell_info {
 };
 struct shell_tree {
   std::string actor;
+  template <class t = shell_tree>
   static constexpr auto fields() {
-    return std::tuple{maybe("actor", &shell_tree::actor, "where the tree begins; empty: the cluster")};
+    return std::tuple{maybe("actor", &t::actor, "where the tree begins; empty: the cluster")};
   }
   static constexpr about is{"shell.tree",
                             desk,
@@ -65,8 +66,8 @@ struct shell_tree {
 struct shell_state {
   std::string actor, path;
   double diff = 0;
+  template <class t = shell_state>
   static constexpr auto fields() {
-    using t = shell_state;
     return std::tuple{
       actor_field<t>(), maybe("path", &t::path, "the part that is wanted: queue[0].id"),
       maybe("diff", &t::diff, "seconds; what changes meanwhile is answered").between(0, 1e12)};
@@ -83,9 +84,9 @@ struct shell_state {
 struct shell_msgs {
   std::string actor;
   double max = 32;
+  template <class t = shell_msgs>
   static constexpr auto fields() {
-    return std::tuple{actor_field<shell_msgs>(),
-                      maybe("max", &shell_msgs::max, "most rows, 32 at most").between(0, 1e12)};
+    return std::tuple{actor_field<t>(), maybe("max", &t::max, "most rows, 32 at most").between(0, 1e12)};
   }
   static constexpr about is{
     "shell.msgs",      desk, {action::view, thing::actor}, repeat::question, "The last messages of an actor.",
@@ -128,10 +129,11 @@ struct shell_waits : without_fields<shell_waits> {
 struct shell_events {
   std::string kind;
   double max = 100;
+  template <class t = shell_events>
   static constexpr auto fields() {
-    return std::tuple{maybe("kind", &shell_events::kind, "what is wanted; empty: all")
+    return std::tuple{maybe("kind", &t::kind, "what is wanted; empty: all")
                         .one_of_these("state, audit, supervision, node, fault"),
-                      maybe("max", &shell_events::max, "most rows").between(0, 1e12)};
+                      maybe("max", &t::max, "most rows").between(0, 1e12)};
   }
   static constexpr about is{"shell.events",
                             desk,
@@ -172,8 +174,9 @@ constexpr auto bounds_of_stream() {
 struct shell_trace {
   std::string actor, msg;
   double max = 100, rate = 50, for_s = 30;
+  template <class t = shell_trace>
   static constexpr auto fields() {
-    return std::tuple_cat(std::tuple{actor_field<shell_trace>()}, bounds_of_stream<shell_trace>());
+    return std::tuple_cat(std::tuple{actor_field<t>()}, bounds_of_stream<t>());
   }
   static constexpr about is{"shell.trace",
                             desk,
@@ -185,8 +188,8 @@ struct shell_follow {
   std::string correlation, msg;
   double max = 100, rate = 50, for_s = 30;
   std::vector<std::string> about_these;
+  template <class t = shell_follow>
   static constexpr auto fields() {
-    using t = shell_follow;
     return std::tuple_cat(
       std::tuple{
         need("correlation", &t::correlation, "trial/7, experiment/3, or a request as req/ACTOR.NUMBER")},
@@ -207,9 +210,9 @@ inline constexpr const char* log_levels = "error, warning, info, debug";
 
 struct shell_log_set {
   std::string level;
+  template <class t = shell_log_set>
   static constexpr auto fields() {
-    return std::tuple{
-      need("level", &shell_log_set::level, "what is written at least").one_of_these(log_levels)};
+    return std::tuple{need("level", &t::level, "what is written at least").one_of_these(log_levels)};
   }
   static constexpr about is{"shell.log.set",
                             desk,
@@ -223,8 +226,8 @@ struct shell_log_set {
 struct shell_send {
   std::string actor, message;
   value given = value::object();
+  template <class t = shell_send>
   static constexpr auto fields() {
-    using t = shell_send;
     return std::tuple{actor_field<t>(), need("message", &t::message, "word of the message"),
                       maybe("fields", &t::given, "its fields; text is read as what they are").an_object()};
   }
@@ -264,8 +267,8 @@ struct shell_restart {
 struct shell_config {
   std::string key;
   value wanted;
+  template <class t = shell_config>
   static constexpr auto fields() {
-    using t = shell_config;
     return std::tuple{need("key", &t::key, "log.level, trace.max or trace.rate"),
                       maybe("value", &t::wanted, "its new value")};
   }
@@ -282,8 +285,8 @@ struct shell_drain {
   std::string node;
   bool on = true;
   std::optional<std::int64_t> slot;
+  template <class t = shell_drain>
   static constexpr auto fields() {
-    using t = shell_drain;
     return std::tuple{need("node", &t::node, "name of the node or of its agent"),
                       maybe("on", &t::on, "false: it takes work again"),
                       maybe("slot", &t::slot, "one slot of its agent; the whole agent unless said")};
@@ -295,8 +298,8 @@ struct shell_drain {
 struct shell_fault {
   std::string actor, fault;
   std::optional<double> n, delay_ms, for_ms, for_s;
+  template <class t = shell_fault>
   static constexpr auto fields() {
-    using t = shell_fault;
     return std::tuple{
       actor_field<t>(),
       need("fault", &t::fault, "what is disturbed").one_of_these("kill, drop, delay, pause, clear"),
@@ -328,8 +331,8 @@ struct inspect_node : without_fields<inspect_node> {
 struct inspect_ps {
   std::uint64_t window_ms = 1000;
   std::string kind;
+  template <class t = inspect_ps>
   static constexpr auto fields() {
-    using t = inspect_ps;
     return std::tuple{maybe("window_ms", &t::window_ms, "over which rates are taken; 0: over their lives"),
                       maybe("kind", &t::kind, "only actors of this kind")};
   }
@@ -347,8 +350,9 @@ struct inspect_tree : without_fields<inspect_tree> {
 };
 struct inspect_names {
   std::vector<std::uint64_t> ids;
+  template <class t = inspect_names>
   static constexpr auto fields() {
-    return std::tuple{need("ids", &inspect_names::ids, "numbers of actors of this process")};
+    return std::tuple{need("ids", &t::ids, "numbers of actors of this process")};
   }
   static constexpr about is{"inspect.names",
                             inspector,
@@ -367,8 +371,8 @@ struct inspect_waits : without_fields<inspect_waits> {
 };
 struct inspect_events {
   std::uint64_t after = 0, max = 512;
+  template <class t = inspect_events>
   static constexpr auto fields() {
-    using t = inspect_events;
     return std::tuple{maybe("after", &t::after, "number of the newest that is known"),
                       maybe("max", &t::max, "most rows")};
   }
@@ -411,9 +415,9 @@ struct inspect_links {
 };
 struct inspect_state {
   std::string actor, path;
+  template <class t = inspect_state>
   static constexpr auto fields() {
-    return std::tuple{actor_field<inspect_state>(),
-                      maybe("path", &inspect_state::path, "the part that is wanted")};
+    return std::tuple{actor_field<t>(), maybe("path", &t::path, "the part that is wanted")};
   }
   static constexpr about is{"inspect.state",
                             inspector,
@@ -425,8 +429,9 @@ struct inspect_state {
 struct inspect_msgs {
   std::string actor;
   double max = 32;
+  template <class t = inspect_msgs>
   static constexpr auto fields() {
-    return std::tuple{actor_field<inspect_msgs>(), maybe("max", &inspect_msgs::max, "most rows")};
+    return std::tuple{actor_field<t>(), maybe("max", &t::max, "most rows")};
   }
   static constexpr about is{"inspect.msgs",
                             inspector,
@@ -448,9 +453,9 @@ struct inspect_stats {
 
 struct inspect_end {
   std::string actor, why;
+  template <class t = inspect_end>
   static constexpr auto fields() {
-    return std::tuple{actor_field<inspect_end>(),
-                      maybe("why", &inspect_end::why, "the error that it dies of")};
+    return std::tuple{actor_field<t>(), maybe("why", &t::why, "the error that it dies of")};
   }
   static constexpr about is{"inspect.end",
                             inspector,
@@ -462,8 +467,8 @@ struct inspect_end {
 struct inspect_send {
   std::string actor, message, user;
   value given = value::object();
+  template <class t = inspect_send>
   static constexpr auto fields() {
-    using t = inspect_send;
     return std::tuple{actor_field<t>(), need("message", &t::message, "word of the message"),
                       maybe("user", &t::user, "who sends it"),
                       maybe("fields", &t::given, "its fields, checked").an_object()};
@@ -480,8 +485,8 @@ struct inspect_watch {
   std::vector<std::string> about_these;
   std::uint64_t request = 0, requester = 0;
   double max = 100, rate = 50, for_ms = 30'000;
+  template <class t = inspect_watch>
   static constexpr auto fields() {
-    using t = inspect_watch;
     return std::tuple{maybe("actor", &t::actor, "the one that is watched; empty: all"),
                       maybe("about", &t::about_these, "experiments, trials and runs"),
                       maybe("request", &t::request, "number of a request"),
@@ -497,8 +502,8 @@ struct inspect_watch {
 struct inspect_taken {
   std::uint64_t id = 0;
   std::vector<std::string> about_these;
+  template <class t = inspect_taken>
   static constexpr auto fields() {
-    using t = inspect_taken;
     return std::tuple{need("id", &t::id, "of the trace"),
                       maybe("about", &t::about_these, "what it follows from now on; empty: as before")};
   }
@@ -517,8 +522,9 @@ struct inspect_unwatch {
 };
 struct inspect_log {
   std::string level;
+  template <class t = inspect_log>
   static constexpr auto fields() {
-    return std::tuple{maybe("level", &inspect_log::level, "empty: stays").one_of_these(log_levels)};
+    return std::tuple{maybe("level", &t::level, "empty: stays").one_of_these(log_levels)};
   }
   static constexpr about is{"inspect.log",
                             inspector,
@@ -530,8 +536,8 @@ struct inspect_log {
 struct inspect_fault {
   std::string actor, fault, from_actor;
   std::uint64_t n = 1, delay_ms = 100, for_ms = 10'000, from_node = 0;
+  template <class t = inspect_fault>
   static constexpr auto fields() {
-    using t = inspect_fault;
     return std::tuple{maybe("actor", &t::actor, "whose messages; empty: all"),
                       need("fault", &t::fault, "what is disturbed").one_of_these("drop, delay, pause, clear"),
                       maybe("n", &t::n, "messages").between(1, 10'000),

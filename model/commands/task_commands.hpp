@@ -18,8 +18,8 @@ struct task_create {
   bool inherit_context = false;
   std::optional<bool> no_pause;
   std::string key;
+  template <class t = task_create>
   static constexpr auto fields() {
-    using t = task_create;
     return std::tuple{
       need("kind", &t::kind, "what it is; only retention creates a checkpoint_gc")
         .one_of_these("command, notebook, shell, tensorboard, generic, checkpoint_gc"),
@@ -50,8 +50,8 @@ struct task_create {
 struct task_kill {
   std::string id;
   bool tree = false, from_root = false;
+  template <class t = task_kill>
   static constexpr auto fields() {
-    using t = task_kill;
     return std::tuple{
       need("id", &t::id, "UUID of the task"),
       maybe("tree", &t::tree, "true: all tasks below it as well; `invalid` where it has ended"),
@@ -92,8 +92,8 @@ struct task_set {
   std::string id;
   std::int64_t priority = 0;
   std::string by;
+  template <class t = task_set>
   static constexpr auto fields() {
-    using t = task_set;
     return std::tuple{need("id", &t::id, "UUID of the task"),
                       need("priority", &t::priority, "1 to 99; a smaller number comes first").between(1, 99),
                       maybe("by", &t::by, "who asks: the caller, whatever is said")};
@@ -120,8 +120,8 @@ struct task_use {
 
 struct task_stop {
   std::string why, by;
+  template <class t = task_stop>
   static constexpr auto fields() {
-    using t = task_stop;
     return std::tuple{need("why", &t::why, "for people: killed by eve"), maybe("by", &t::by, "who asked")};
   }
   static constexpr about is{"task.stop",
@@ -133,8 +133,8 @@ struct task_stop {
 struct task_hold {
   bool on = true;
   std::string by;
+  template <class t = task_hold>
   static constexpr auto fields() {
-    using t = task_hold;
     return std::tuple{need("on", &t::on, "true: it is paused; false: it goes on"),
                       maybe("by", &t::by, "who asked")};
   }
@@ -149,9 +149,9 @@ struct task_hold {
 
 struct task_answers : from_task {
   std::optional<host_account> runs_as;
+  template <class t = task_answers>
   static constexpr auto fields() {
-    return task_fields<task_answers>(
-      maybe("runs_as", &task_answers::runs_as, "account that the service runs as"));
+    return task_fields<t>(maybe("runs_as", &t::runs_as, "account that the service runs as"));
   }
   static constexpr about is{"task.answers",
                             taker::task,

@@ -10,8 +10,8 @@ struct trial_create {
   experiment_id experiment;
   value hparams = value::object();
   std::string external_id;
+  template <class t = trial_create>
   static constexpr auto fields() {
-    using t = trial_create;
     return std::tuple{
       need("experiment", &t::experiment, "number of the unmanaged experiment"),
       maybe("hparams", &t::hparams, "hyperparameters, by name").an_object(),
@@ -29,8 +29,8 @@ struct trial_create {
 struct trial_start {
   trial_id id;
   bool resume = false;
+  template <class t = trial_start>
   static constexpr auto fields() {
-    using t = trial_start;
     return std::tuple{
       need("id", &t::id, "number of the trial"),
       maybe("resume", &t::resume, "true: one that has run before goes on from its newest checkpoint")};
@@ -46,8 +46,8 @@ struct trial_start {
 struct trial_hear {
   trial_id id;
   std::string state = "alive";
+  template <class t = trial_hear>
   static constexpr auto fields() {
-    using t = trial_hear;
     return std::tuple{
       need("id", &t::id, "number of the trial"),
       maybe("state", &t::state, "what it is now").one_of_these("alive, running, completed, canceled, error")};

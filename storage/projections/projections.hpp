@@ -22,8 +22,8 @@ struct experiment_constant {
   std::string external_id;
   std::string description; ///< the description and the labels that the configuration gives
   std::vector<std::string> labels;
-  MSGPACK_DEFINE_ARRAY(id, name, owner, context, key, source, metric, smaller_is_better, config, created,
-                       parent, unmanaged, external_id, description, labels)
+  TROUPE_PACKED(id, name, owner, context, key, source, metric, smaller_is_better, config, created, parent,
+                unmanaged, external_id, description, labels)
 };
 struct experiment_changing {
   experiment_state state = experiment_state::active;
@@ -47,9 +47,9 @@ struct experiment_changing {
   std::uint64_t checkpoint_count = 0; ///< of all trials together
   std::int64_t checkpoint_bytes = 0;
   project_id former; ///< of a deleted experiment: the project in which it was last
-  MSGPACK_DEFINE_ARRAY(state, why, ended, progress, num_trials, best_trial, best_metric, searched, running,
-                       project, archived, edits, resources, resource_edits, continued, continued_trials,
-                       unmanaged, newest_trial, checkpoint_count, checkpoint_bytes, former)
+  TROUPE_PACKED(state, why, ended, progress, num_trials, best_trial, best_metric, searched, running, project,
+                archived, edits, resources, resource_edits, continued, continued_trials, unmanaged,
+                newest_trial, checkpoint_count, checkpoint_bytes, former)
 };
 struct trial_constant {
   trial_id id;
@@ -59,7 +59,7 @@ struct trial_constant {
   std::uint32_t seed = 0;
   time_point created;
   trial_id before; ///< the trial that the experiment made before this one; 0: none
-  MSGPACK_DEFINE_ARRAY(id, experiment, key, hparams, seed, created, before)
+  TROUPE_PACKED(id, experiment, key, hparams, seed, created, before)
 };
 struct trial_changing {
   trial_state state = trial_state::queued;
@@ -83,16 +83,16 @@ struct trial_changing {
   bool archived = false;
   deletion_step deletion = deletion_step::none;
   std::string stuck;
-  MSGPACK_DEFINE_ARRAY(state, restarts, ended, why, runs, best, latest, latest_checkpoint, checkpoint_count,
-                       newest_recorded, checkpoint_bytes, stopped, metadata, progress, continued, log_policy,
-                       heard, number, archived, deletion, stuck)
+  TROUPE_PACKED(state, restarts, ended, why, runs, best, latest, latest_checkpoint, checkpoint_count,
+                newest_recorded, checkpoint_bytes, stopped, metadata, progress, continued, log_policy, heard,
+                number, archived, deletion, stuck)
 };
 
 /// What a trial's best and latest validations were before one of its validations: they are the best and the
 /// latest again once a later run trains the steps of that one again.
 struct former_validations {
   validation_row latest, best;
-  MSGPACK_DEFINE_ARRAY(latest, best)
+  TROUPE_PACKED(latest, best)
 };
 
 /// The changing part of a task that is not a trial; its task_created holds the rest.
@@ -107,7 +107,7 @@ struct task_changing {
   std::vector<run_row> runs;
   std::string log_policy;
   std::vector<unix_account> runs_as;
-  MSGPACK_DEFINE_ARRAY(state, why, ended, exit_code, ready_run, active, priority, runs, log_policy, runs_as)
+  TROUPE_PACKED(state, why, ended, exit_code, ready_run, active, priority, runs, log_policy, runs_as)
 };
 
 /// Where a checkpoint's row stands: the row is the fact that recorded it. Checkpoints of a trial are chained,
@@ -122,7 +122,7 @@ struct checkpoint_entry {
   bool deleted = false;
   std::uint64_t before = 0;    ///< newest_recorded of the trial before this checkpoint was recorded
   std::uint64_t described = 0; ///< 1 + the number of the last fact that described it; 0: none did
-  MSGPACK_DEFINE_ARRAY(trial, experiment, number, bytes, changed, deleted, before, described)
+  TROUPE_PACKED(trial, experiment, number, bytes, changed, deleted, before, described)
 };
 
 /// `described` is null where nobody has described the experiment.
@@ -134,7 +134,7 @@ task_detail join(task_created made, task_changing changing);
 
 struct project_numbers {
   std::uint64_t newest = 0; ///< the greatest number that the project has given to a trial
-  MSGPACK_DEFINE_ARRAY(newest)
+  TROUPE_PACKED(newest)
 };
 
 /// Which stream a fact stands in, and where.
