@@ -17,12 +17,12 @@
 /// which takes 3 s for the messages of the actors.
 #define TROUPE_PACKED(...)                                                                                   \
   template <class Packer>                                                                                    \
-  void msgpack_pack(Packer& to) const {                                                                      \
-    troupe::packing::write_fields(to __VA_OPT__(, ) __VA_ARGS__);                                            \
+  void msgpack_pack(Packer& packer_) const { /* a field may be called anything without this underscore */    \
+    troupe::packing::write_fields(packer_ __VA_OPT__(, ) __VA_ARGS__);                                       \
   }                                                                                                          \
   template <int = 0>                                                                                         \
-  void msgpack_unpack(const msgpack::object& from) {                                                         \
-    troupe::packing::read_fields(from __VA_OPT__(, ) __VA_ARGS__);                                           \
+  void msgpack_unpack(const msgpack::object& object_) {                                                      \
+    troupe::packing::read_fields(object_ __VA_OPT__(, ) __VA_ARGS__);                                        \
   }
 
 namespace troupe {
