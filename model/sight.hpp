@@ -1,4 +1,5 @@
 #pragma once
+// Who sees an experiment, and which experiment somebody means by a key.
 
 #include "model/ids.hpp"
 

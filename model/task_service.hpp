@@ -1,7 +1,7 @@
 #pragma once
 // A service of a task: it listens inside the task, and the master's /proxy/ID leads to it.
 
-#include <msgpack.hpp>
+#include "model/pack.hpp"
 
 #include <string>
 

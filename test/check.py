@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What holds for every file, looked at before the tests: `./setup check` runs it after the build.
+"""What holds for every file, looked at before the tests: `./setup check` runs it after the build, and with --before-tests without one.
 
     test/check.py [--all | --no-tidy | --before-tests]
 

@@ -515,6 +515,15 @@ workspace_id places::workspace_id_of(experiment_id id) const {
   return project == projects_.end() ? first_workspace : project->second.workspace;
 }
 
+result<void> places::takes_runs(experiment_id id) const {
+  auto known = experiments_.find(id);
+  if (known != experiments_.end() && takes_experiments(known->second.project))
+    return {};
+  return error{errc::invalid,
+               "experiment " + to_string(id) +
+                 " takes no trials and no runs: its project or workspace is archived, or is being deleted"};
+}
+
 const experiment_described* places::said_of(experiment_id id) const {
   auto known = experiments_.find(id);
   return known == experiments_.end() ? nullptr : &known->second.said;

@@ -61,6 +61,8 @@ public:
   const experiment_described* said_of(experiment_id id) const;
   std::string workspace_of(experiment_id id) const; ///< name of the experiment's workspace
   workspace_id workspace_id_of(experiment_id id) const;
+  /// errc::invalid where the project or the workspace of the experiment is archived or is being deleted.
+  result<void> takes_runs(experiment_id id) const;
   bool knows(workspace_id id) const { return workspaces_.contains(id); }
   bool open(workspace_id id) const; ///< whether it exists and is neither archived nor being deleted
   /// Fails with errc::not_found, and with errc::invalid where the workspace takes nothing new.

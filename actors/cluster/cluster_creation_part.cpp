@@ -148,7 +148,8 @@ caf::result<command_result> cluster_creation::on(const std::string& user, comman
   if (!x.name.empty())
     if (auto fine = check_chosen_name("name", x.name); !fine)
       return refused(fine.error());
-  if (auto fine = check_submitters_key(x.key); !fine)
+  if (auto fine = check_submitters_key(x.key);
+      !fine && !machine_.ids.with_key(x.key, sight_of(user, {}))) // earlier builds took others
     return refused(fine.error());
   if (const auto names = external_key(""); x.key.starts_with(names))
     return refused(

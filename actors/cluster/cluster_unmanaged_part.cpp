@@ -82,7 +82,7 @@ void cluster_unmanaged::recover(const experiment_row& row) {
 result<void> cluster_unmanaged::takes_runs(const experiment_row& of) const {
   auto open = unmanaged::takes_runs(of);
   if (open)
-    open = machine_.where.takes_experiments(of.project);
+    open = machine_.where.takes_runs(of.id);
   return open;
 }
 

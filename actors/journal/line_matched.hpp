@@ -2,8 +2,7 @@
 // What the journal found in a log and tells the cluster.
 
 #include "model/ids.hpp"
-
-#include <msgpack.hpp>
+#include "model/pack.hpp"
 
 #include <string>
 

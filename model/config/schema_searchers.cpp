@@ -170,8 +170,8 @@ void add_natives(schema_table& t, const searcher_keys& k) {
     {setting("population_size", integer(t, {.least = 2, .most = 1'000'000}),
              "Number of trials that live at once.", "trials"),
      setting("num_rounds", count,
-             "Number of comparisons of the population, where `interval` is not given: that is then "
-             "`max_time` divided by it.",
+             "Number of comparisons of the population; without `interval`, a round is `max_time` / "
+             "`num_rounds` long.",
              "rounds"),
      setting("interval", number(t, {.above = 0}), "Length of a round.", "of time_metric"),
      setting("burn_in", number(t, {.least = 0}), "Length during which no trial is replaced.",

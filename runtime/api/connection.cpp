@@ -376,14 +376,12 @@ private:
     co_return !http_.gone();
   }
 
-  /// Empty without a `Host`, as clients that are not browsers may be; an empty one is ":", and several are
-  /// told together, so that neither is the name of this server.
+  /// Empty: no `Host` was sent, as by clients that are not browsers. ":", which is the name of no server: an
+  /// empty one was sent, or several.
   static std::string named_host(const wire::request_header<>& h) {
-    std::string all;
-    const auto [first, last] = h.equal_range(wire::field::host);
-    for (auto at = first; at != last; ++at)
-      all += (at == first ? "" : ", ") + (at->value().empty() ? ":" : std::string(at->value()));
-    return all;
+    const auto sent = h.count(wire::field::host);
+    const std::string host(h[wire::field::host]);
+    return sent > 1 || (sent == 1 && host.empty()) ? ":" : host;
   }
 
   request_head head_of(const wire::request_header<>& h) const {

@@ -75,13 +75,18 @@ result<value> by_external_id(const call& c) {
   if (!named || named->empty())
     return named ? none : named.error();
   const auto self = c.parts->users->owner(c.by.who.user);
+  std::optional<error> fault;
   const auto meant = meant_by_key(*named, [&](experiment_id id) {
     const auto one = c.parts->storage->experiment(id);
+    if (!one && one.error().code != errc::not_found)
+      fault = one.error();
     if (!one || !self)
       return one ? sight::seen : sight::none;
     const auto owner = c.parts->users->owner(one->owner);
     return owner && owner->id == self->id ? sight::own : sight::seen;
   });
+  if (fault)
+    return *fault;
   const auto row = c.parts->storage->experiment(meant);
   if (!row || !row->unmanaged)
     return row || row.error().code == errc::not_found ? none : row.error();

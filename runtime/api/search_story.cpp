@@ -223,7 +223,7 @@ private:
       return "went on";
     if (w.stop && w.stop->rung >= 0 && static_cast<std::size_t>(w.stop->rung) == rung)
       return at_full_length(w) ? "finished" : "stopped";
-    if (w.stop && w.paused) // it waited at its rung until the search was over
+    if (w.stop && w.paused) // the search was over while the trial waited at its rung
       return "stopped";
     if (w.exited || w.stop)
       return "ended";

@@ -318,7 +318,7 @@ const anyStep = [1e300]; // a distance that the library accepts, and that nobody
 /** The ticks of a logarithmic axis. The library has them, and its ends, at whole powers of ten alone. */
 const powers: Partial<uPlot.Axis> = { incrs: () => anyStep, splits: (_u, _axis, low, high) => logarithmicTicks(low, high), filter: (_u, ticks) => ticks };
 
-/** The ends of a linear axis, which the library chooses where it would not take the values for all the same. */
+/** The ends of a linear axis. The library chooses them, except where it would take different values for equal ones. */
 function linearEnds(low: number | null, high: number | null): [number, number] | [null, null] {
   if (low === null || high === null) return [null, null];
   if (Math.max(Math.abs(low), Math.abs(high)) < leastSize) return Plot!.rangeNum(0, 0, 0.1, true) as [number, number];

@@ -287,6 +287,9 @@ describe("what terminals are told beside colours", () => {
     expect(seen("abcd\u001b[2D\u001b[1Kx")).toBe("  xd");
     expect(seen("a\u001b[3Cb\u001b[99Dc\u001b[6Gd")).toBe("c   bd");
     expect(seen("a\u001b[99999999Cb").length).toBe(10_001);
+    expect(seen("abc\b\u001b[1;2Dxyz\u001b[3K")).toBe("axyz");
+    expect(classes("\u001b[31mx\u001b[0;32my\u001b[1D\u001b[0mz")).toEqual(["fg1", ""]);
+    expect(lastState(Array.from({ length: 10_000 }, (_, i) => `\u001b[3${i % 8}mx`).join("") + "\b").length).toBeLessThan(1_000_000);
     expect(segments("\u001b[31m12\u001b[1D3\u001b[0m4")).toEqual([
       { text: "13", classes: "fg1" },
       { text: "4", classes: "" },

@@ -26,25 +26,30 @@ export function lastState(line: string): string {
 }
 
 const widest = 10_000; // columns, because a program may send the cursor anywhere
+const usual: readonly string[] = []; // no code: the colours of the page
+const mostCodes = 16; // newest codes for colours that a character keeps, because a line may never put them back
 
 /** A line with what moves the cursor in it and what erases applied. Each character keeps the colours that it was written in. */
 function writtenOver(line: string): string {
-  const cells: { style: string; char: string }[] = [];
+  const cells: { style: readonly string[]; char: string }[] = [];
   let at = 0;
-  let style = "";
+  let style = usual;
   const put = (char: string) => {
-    while (cells.length < at) cells.push({ style: "", char: " " });
+    while (cells.length < at) cells.push({ style: usual, char: " " });
     cells[at++] = { style, char };
   };
   const follow = (parameter: string, letter: string) => {
-    const count = Math.max(1, Number(parameter || 1));
-    if (letter === "m") style = /^0*$/.test(parameter) ? "" : `${style}\u001b[${parameter}m`;
+    const count = Math.max(1, parseInt(parameter, 10) || 1);
+    if (letter === "m") {
+      const code = `\u001b[${parameter}m`;
+      style = /^0*$/.test(parameter) ? usual : /^0*;/.test(parameter) ? [code] : [...style, code].slice(-mostCodes);
+    }
     else if (letter === "D") at = Math.max(0, at - count);
     else if (letter === "C") at = Math.min(widest, at + count);
     else if (letter === "G") at = Math.min(widest, count) - 1;
     else if (letter === "K") {
       if (/^0*$/.test(parameter)) cells.length = Math.min(cells.length, at);
-      else for (let i = 0; i < cells.length && (parameter === "2" || i <= at); ++i) cells[i] = { style: "", char: " " };
+      else if (parameter === "1" || parameter === "2") for (let i = 0; i < cells.length && (parameter === "2" || i <= at); ++i) cells[i] = { style: usual, char: " " };
     }
   };
   let rest = line;
@@ -58,10 +63,10 @@ function writtenOver(line: string): string {
     if (found[2] !== undefined && !/[<=>?]/.test(found[1] ?? "")) follow(found[1] ?? "", found[2]);
     rest = rest.slice(found.index + found[0].length);
   }
-  let last = "";
+  let last = usual;
   return cells
     .map((c) => {
-      const change = c.style === last ? "" : `\u001b[0m${c.style}`;
+      const change = c.style === last ? "" : `\u001b[0m${c.style.join("")}`;
       last = c.style;
       return change + c.char;
     })

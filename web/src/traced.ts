@@ -50,12 +50,12 @@ export function corners(all: readonly Points[], logX: boolean, logY: boolean): {
   return { x: x0 <= x1 ? [x0, x1] : null, y: y0 <= y1 ? [y0, y1] : null };
 }
 
-/** The number of finite points that have no place on logarithmic axes. */
+/** The number of points, infinite ones left out, that have no place on logarithmic axes. */
 export function unplaced(all: readonly Points[], logX: boolean, logY: boolean): number {
   let n = 0;
   if (logX || logY)
     for (const l of all)
-      for (let i = 0; i < l.x.length; ++i) if ((logX && l.x[i]! <= 0) || (logY && l.y[i]! <= 0 && l.y[i]! > -Infinity)) ++n;
+      for (let i = 0; i < l.x.length; ++i) if (Math.abs(l.y[i]!) < most && ((logX && l.x[i]! <= 0) || (logY && l.y[i]! <= 0))) ++n;
   return n;
 }
 
@@ -65,7 +65,7 @@ export function leftToRight(x: readonly number[]): number[] | null {
   return null;
 }
 
-/** Draws one curve. Values that are not finite, or have no logarithm, are gaps. `lonely` gets the points that have no neighbour. */
+/** Draws one curve. Values that count as infinite, are NaN or have no logarithm are gaps. `lonely` gets the points that have no neighbour. */
 export function trace(to: { moveTo(x: number, y: number): void; lineTo(x: number, y: number): void }, l: Points, px: Place, py: Place, lonely?: (x: number, y: number) => void): void {
   const lowX = px.log ? 0 : -most;
   const lowY = py.log ? 0 : -most;
@@ -103,7 +103,7 @@ export function nearest(all: readonly Points[], px: Place, py: Place, x: number,
       if (!(at(px, l.x[mid]!) >= x)) low = mid + 1;
       else high = mid;
     }
-    const point = (i: number) => (i >= 0 && i < l.x.length ? { x: at(px, l.x[i]!), y: at(py, l.y[i]!) } : null);
+    const point = (i: number) => (i >= 0 && i < l.x.length && Math.abs(l.y[i]!) < most ? { x: at(px, l.x[i]!), y: at(py, l.y[i]!) } : null);
     const fine = (p: { x: number; y: number } | null) => p !== null && Number.isFinite(p.x) && Number.isFinite(p.y);
     const [a, b] = [point(low - 1), point(low)];
     const near = !fine(a) ? b : !fine(b) ? a : x - a!.x < b!.x - x ? a : b;

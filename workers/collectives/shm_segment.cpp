@@ -52,7 +52,7 @@ struct alignas(4096) shm_segment::header {
   std::int32_t size = 0;
   std::uint64_t chunk_bytes = 0;
   std::atomic<std::uint32_t> entered_ranks{0}; // the last of them takes the name away
-  std::atomic<std::uint32_t> present_ranks{0}; // whole only when the name has gone
+  std::atomic<std::uint32_t> present_ranks{0}; // reaches `size` only after the name has gone
   std::atomic<std::uint32_t> broken{0};        // 0: no, 1: the text is being written, 2: yes
   errc code{};
   char why[256]{};

@@ -654,8 +654,8 @@ struct story_reader : fake_reader {
   result<std::vector<std::string>> facts_of(std::string_view, std::uint64_t) const override { return stored; }
 };
 
-TEST(Story, RungsSayWhoEnteredWhoStoppedAndByWhat) {
-  story_reader r;
+/// A search with the rungs of 4 and 16 epochs.
+experiment_row halving() {
   experiment_row e;
   e.id = {7};
   e.metric = "loss";
@@ -672,6 +672,12 @@ TEST(Story, RungsSayWhoEnteredWhoStoppedAndByWhat) {
                      {"max_rungs", 2},
                      {"mode", "aggressive"}}},
                    {"hyperparameters", {{"x", {{"type", "double"}, {"minval", 0}, {"maxval", 1}}}}}};
+  return e;
+}
+
+TEST(Story, RungsSayWhoEnteredWhoStoppedAndByWhat) {
+  story_reader r;
+  const auto e = halving();
   const auto add = [&](search_stepped s) {
     s.at = t0;
     r.stored.push_back(encode(fact{s}));
@@ -736,6 +742,30 @@ TEST(Story, RungsSayWhoEnteredWhoStoppedAndByWhat) {
   ASSERT_TRUE(x) << x.error().what;
   EXPECT_EQ((*x)["decisions"].back()["what"], "finished");
   EXPECT_EQ((*x)["decisions"].back()["why"], "full length reached");
+}
+
+TEST(Story, WhoWaitsAtARungUntilTheSearchIsOverIsStoppedThere) {
+  story_reader r;
+  search_stepped begins, pauses, ends;
+  begins.created.push_back({{1}, "1", {{"x", 0.5}}});
+  pauses.input = search_input::validated;
+  pauses.trial = {1};
+  pauses.metrics = {{"loss", 0.25}, {"epoch", 4}};
+  pauses.paused = {{1}};
+  constexpr auto nan = std::numeric_limits<double>::quiet_NaN();
+  ends.stopped = {{{1}, "the search is over and this trial was not promoted", -1, 0, nan, nan}};
+  for (const auto& one : {begins, pauses})
+    r.stored.push_back(encode(fact{one}));
+  auto x = search_story(halving(), r);
+  ASSERT_TRUE(x) << x.error().what;
+  EXPECT_EQ((*x)["brackets"][0]["rungs"][0]["trials"][0]["fate"], "waits");
+  r.stored.push_back(encode(fact{ends}));
+  x = search_story(halving(), r);
+  ASSERT_TRUE(x) << x.error().what;
+  const auto& rung = (*x)["brackets"][0]["rungs"][0];
+  EXPECT_EQ(rung["trials"][0]["fate"], "stopped");
+  EXPECT_EQ(rung["stopped"], 1);
+  EXPECT_TRUE(std::isnan(rung["needed"].get<double>())) << "no bound stopped it";
 }
 
 // ---- live

@@ -87,7 +87,7 @@ TEST(Selection, NamesTheKeysThatAreAskedFor) {
 TEST(Selection, TrialsHaveHyperparametersAndMetricsAsColumns) {
   const auto rows = value::parse(R"([
     {"id": 1, "state": "STATE_RUNNING", "best": {"metric": "NaN"}, "latest": null, "totalBatches": 7, "agents": ["a", "b"],
-     "hparams": {"lr": 0.1, "net": {"layers": [1, 2], "x.y": 3}, "none": {}}, "startTime": "2023-11-14T22:13:10Z",
+     "hparams": {"lr": 0.1, "net": {"layers": [1, 2], "x.y": 3}, "none": {}, "null": null}, "startTime": "2023-11-14T22:13:10Z",
      "why": "", "stop": {"why": "rung 1"}, "metrics": {"training.a.b": {"last": 3, "min": "-Infinity", "max": 4}}},
     {"id": 2, "hparams": {"opt": "sgd"}, "startTime": "2023-11-14T22:13:10Z", "endTime": "2023-11-14T22:13:12Z",
      "stop": null, "why": "killed", "agents": []}])");
@@ -107,6 +107,8 @@ TEST(Selection, TrialsHaveHyperparametersAndMetricsAsColumns) {
   EXPECT_EQ(cell(all, "hp.net.layers", first), "[1,2]");
   EXPECT_EQ(cell(all, "hp.net.x.y", first), 3);
   EXPECT_EQ(cell(all, "hp.none", first), "{}");
+  EXPECT_EQ(cell(all, "hp.null", first), "null");
+  EXPECT_EQ(cell(all, "hp.null", second), nullptr);
   EXPECT_EQ(cell(all, "hp.opt", second), "sgd");
   EXPECT_EQ(cell(all, "m.training.a.b", first), 3.0);
   EXPECT_TRUE(std::isinf(cell(all, "m.training.a.b.min", first).get<double>()));

@@ -135,6 +135,9 @@ export default function Compare() {
   );
 }
 
+/** A value of a column. null is a choice of a hyperparameter, and in a configuration it is no value. */
+const told = (key: string, x: unknown): string => worded(key.startsWith("config.") ? (x ?? undefined) : x);
+
 function Side(props: View) {
   const { trials } = props;
   const p = params.value;
@@ -202,7 +205,7 @@ function Side(props: View) {
             ))}
           </select>
         </label>
-        <button type="button" onClick={() => save("compare.csv", "text/csv", csv([["key", ...ids], ...shown.map((k) => [k, ...facts.map((f) => (f[k] === undefined ? null : typeof f[k] === "number" ? (f[k] as number) : worded(f[k])))])]))}>
+        <button type="button" onClick={() => save("compare.csv", "text/csv", csv([["key", ...ids], ...shown.map((k) => [k, ...facts.map((f) => (f[k] === undefined ? null : typeof f[k] === "number" ? (f[k] as number) : told(k, f[k])))])]))}>
           Download CSV
         </button>
       </div>
@@ -217,7 +220,7 @@ function Side(props: View) {
                   <th scope="row">{clean(k)}</th>
                   {facts.map((f, i) => (
                     <td key={i} class={JSON.stringify(f[k] ?? null) !== JSON.stringify(facts[trials.indexOf(base)]?.[k] ?? null) ? "changed" : ""}>
-                      {clean(worded(f[k]))}
+                      {clean(told(k, f[k]))}
                     </td>
                   ))}
                 </tr>
