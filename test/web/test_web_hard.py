@@ -181,7 +181,7 @@ def test_a_click_on_a_hyperparameter_finds_trials_alike(site, page, hard):
     count = links.count()
     assert count == 8
     for i in range(count):
-        page.go(f"/trials/{trial}")
+        page.go(f"/trials/{trial}").settle()  # so that nothing moves while one clicks
         label = links.nth(i).get_attribute("aria-label")
         links.nth(i).click()
         page.page.wait_for_selector('[role=grid][aria-label="Trials"][data-all="10"]')
@@ -401,7 +401,8 @@ def test_compare_of_hard_names_and_more_than_a_hundred(site, page, hard):
     page.page.goto(f"{site.url()}/ui/compare?trials={ids[0]},{ids[1]},{ids[1]},x,-1,0&baseline=nonsense")
     page.page.wait_for_selector("main[data-page=compare][data-state=ready]")
     assert page.page.locator("[data-testid=differences] thead th").count() == 3
-    assert page.page.locator("main .fault").all_inner_texts() == [f"'{wrong}' is not the id of a trial, so it is left out." for wrong in ("x", "-1", "0")]
+    assert page.page.locator("main .fault").all_inner_texts() == [f"'{wrong}' is not the id of a trial, so it is left out." for wrong in ("x", "-1", "0")] + [
+        f"baseline=nonsense is not one of these trials, so trial {ids[0]} is the baseline."]
     keys = page.page.locator("[data-testid=differences] [data-key]").evaluate_all("all => all.map(x => x.dataset.key)")
     assert all(k.startswith("hp.") for k in keys)
     page.page.get_by_role("button", name="Only differences").click()

@@ -112,7 +112,7 @@ class Page:
         self.page.on("request", lambda r: self.unanswered.append(r.url))
         for end in ("requestfinished", "requestfailed"):
             self.page.on(end, lambda r: r.url in self.unanswered and self.unanswered.remove(r.url))
-        self.page.on("console", lambda m: self.faults.append(m.text) if m.type == "error" else None)
+        self.page.on("console", lambda m: self.faults.append(f"{m.text} {m.location.get('url', '')}") if m.type == "error" else None)
         self.page.on("pageerror", lambda e: self.faults.append(str(e)))
         self.page.on("request", self.look)
         self.page.on("dialog", lambda d: (self.faults.append("a dialog: " + d.message), d.dismiss()))
