@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What holds for every file, looked at before the tests: `./setup check` runs it after the build, and with --before-tests without one.
+"""What holds for every file, looked at before the tests: `./setup check` runs it after the build.
 
-    test/check.py [--all | --no-tidy | --before-tests]
+    test/check.py [--all | --no-tidy]
 
 Formatting, the arrows between folders, documents that are made from the code, and clang-tidy. What has passed is remembered in
 build/check by the content that it stands on, so that an unchanged tree takes seconds. clang-tidy takes minutes for the whole tree:
@@ -181,18 +181,15 @@ def main():
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     words.add_argument("--all", action="store_true", help="clang-tidy looks at all that has changed, however long that takes")
     words.add_argument("--no-tidy", action="store_true", help="leave clang-tidy out")
-    words.add_argument("--before-tests", action="store_true", help="only what needs no build: tests compare the documents, too")
     args = words.parse_args()
     for tool in ("clang-format", "clang-tidy", "cmake"):
         if not shutil.which(tool):
             sys.exit(f"check: {tool} is not installed; ./setup check installs it")
     FOLDER.mkdir(parents=True, exist_ok=True)
     failed = False
-    checks = {"formatting": formatting(sources()), "arrows": arrows()}
-    if not args.before_tests:
-        checks["documents"] = documents()
-        if not args.no_tidy:
-            checks["clang-tidy"] = tidy(args.all)
+    checks = {"formatting": formatting(sources()), "arrows": arrows(), "documents": documents()}
+    if not args.no_tidy:
+        checks["clang-tidy"] = tidy(args.all)
     for name, faults in checks.items():
         begun, found = time.monotonic(), list(faults)
         for fault in found:
