@@ -645,10 +645,10 @@ def test_values_of_any_size_are_drawn(site, page):
     """Where a chart leaves points out, it says so."""
     experiment = site.submit("sizes", SIZES, "hyperparameters: {x: {type: int, minval: 1, maxval: 2, count: 2}}\nsearcher: {name: grid, metric: loss, max_concurrent_trials: 1}\nresources: {slots_per_trial: 0}")
     site.wait_ended(experiment)
-    for metric, more, least, rows, says in [("most", "", 20, 4, ""), ("wide", "", 100, 10, ""), ("least", "", 100, 1, ""), ("near", "", 100, 100, ""), ("whole", "", 100, 100, ""), ("below", "", 100, 100, ""),
-                                            ("below", "&logy=1", 0, 0, "16 points of 0 or less not drawn"), ("signs", "&logy=1", 20, 20, "8 points of 0 or less not drawn"), ("below", "&logy=1&logx=1", 0, 0, "16 points")]:
+    for metric, more, least, rows, drawn, says in [("most", "", 20, 4, 16, ""), ("wide", "", 100, 10, 16, ""), ("least", "", 100, 1, 16, ""), ("near", "", 100, 100, 16, ""), ("whole", "", 100, 100, 16, ""), ("below", "", 100, 100, 16, ""),
+                                            ("below", "&logy=1", 0, 0, 0, "16 points of 0 or less not drawn"), ("signs", "&logy=1", 20, 10, 8, "8 points of 0 or less not drawn"), ("below", "&logy=1&logx=1", 0, 0, 0, "16 points")]:
         page.go(f"/experiments/{experiment}/curves?metric=training.{metric}{more}")
-        page.page.wait_for_selector(f"[data-testid=chart][data-metric='training.{metric}'][data-state=ready][data-points='16']")
+        page.page.wait_for_selector(f"[data-testid=chart][data-metric='training.{metric}'][data-state=ready][data-points='{drawn}']")
         wait_for(lambda: (inked := page.page.evaluate(INKED))[0] >= least and inked[1] >= rows, 10, what=lambda: (metric, more, page.page.evaluate(INKED)))
         note = page.page.locator("[data-testid=chart] .note")
         assert (note.inner_text() if note.count() else "").startswith(says) and (says or not note.count()), (metric, more)

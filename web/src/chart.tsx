@@ -110,12 +110,13 @@ export function Chart(props: ChartProps) {
       plot.current = mine;
     }
     const points = p.lines.reduce((n, l) => n + l.x.length, 0);
+    const placed = points - unplaced(p.lines, logarithmicX(p), p.logY);
     const last = all.x?.[1] ?? NaN;
     // uPlot draws after this has run, and the pixels exist only then.
     queueMicrotask(() => {
       stand();
       outer.dataset["series"] = String(now.current.lines?.length ?? 0);
-      outer.dataset["points"] = String(points);
+      outer.dataset["points"] = String(placed);
       outer.dataset["marks"] = (now.current.marks ?? []).map((m) => m.at).join();
       outer.dataset["lastX"] = Number.isFinite(last) ? String(last) : "";
       outer.dataset["state"] = points > 0 ? "ready" : "empty";

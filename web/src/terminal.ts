@@ -43,8 +43,7 @@ function writtenOver(line: string): string {
     if (letter === "m") {
       const code = `\u001b[${parameter}m`;
       style = /^0*$/.test(parameter) ? usual : /^0*;/.test(parameter) ? [code] : [...style, code].slice(-mostCodes);
-    }
-    else if (letter === "D") at = Math.max(0, at - count);
+    } else if (letter === "D") at = Math.max(0, at - count);
     else if (letter === "C") at = Math.min(widest, at + count);
     else if (letter === "G") at = Math.min(widest, count) - 1;
     else if (letter === "K") {
