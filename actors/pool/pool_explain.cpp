@@ -758,9 +758,9 @@ const pool_run* pool::comes_before(const pool_run& run, const std::vector<const 
 }
 
 /// When enough of the holders will have ended. It is known only where nobody comes before the run and the
-/// outlooks of the holders are known. How long one that is preempted saves is not known: where preemption
-/// helps sooner than the ends of the holders, there is no estimate. Where another run gets
-/// these slots first when they become free, there is no estimate either, and `rival` is that run.
+/// outlooks of the holders are known. There is no estimate where preemption frees slots before the holders
+/// end, as it is not known how long a preempted run saves; and none where another run gets these slots when
+/// they become free: `rival` is that run.
 value pool::estimate(const pool_run& run, const pool_run* next, const std::vector<run_outlook>& outlooks,
                      time_point now, const pool_run*& rival) {
   if (!run.waits() || run.slots == 0 || (!run.kept.empty() && !run.reserved) ||

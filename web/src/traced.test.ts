@@ -9,7 +9,7 @@ describe("curves by their own points", () => {
     ];
     expect(corners(all, false, false)).toEqual({ x: [0, 9], y: [-1, 5] });
     expect(corners(all, true, true)).toEqual({ x: [1, 9], y: [2, 5] }); // 0 and -1 have no logarithm
-    expect(corners([{ x: [1, 2, 3], y: [-1.7e308, 4, 1.7e308] }], false, false)).toEqual({ x: [1, 3], y: [4, 4] }); // as infinities
+    expect(corners([{ x: [1, 2, 3], y: [-1.7e308, 4, 1.7e308] }], false, false)).toEqual({ x: [1, 3], y: [4, 4] }); // numbers of this size count as infinite
     expect(corners([{ x: [1, 2], y: [NaN, NaN] }], false, false)).toEqual({ x: [1, 2], y: null });
     expect(corners([], false, false)).toEqual({ x: null, y: null });
   });

@@ -135,7 +135,7 @@ export default function Compare() {
   );
 }
 
-/** A value of a column. null is a choice of a hyperparameter, and in a configuration it is no value. */
+/** A value as text. In a configuration, null means that nothing is set; as a hyperparameter it is a choice like others. */
 const told = (key: string, x: unknown): string => worded(key.startsWith("config.") ? (x ?? undefined) : x);
 
 function Side(props: View) {
