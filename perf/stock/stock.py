@@ -205,30 +205,40 @@ class Bench:
                 admin.call("POST", "/api/v1/roles/add-assignments", {"userRoleAssignments": [], "groupRoleAssignments": given[n:n + 100]})
             print(f"  {users} users, {groups} groups, {users + 5 * groups} assignments in {time.perf_counter() - begun:.0f} s", flush=True)
         basic = self.copy(rbac, "basic", file=authz.format("basic"))
-        # Where a process has its memory makes a difference of 5 % for as long as it lives, so both are started anew several times.
+        # Where a process has its memory makes a difference of 5 % for as long as it lives, so both are started anew many times, and
+        # each life of both is one pair.
         both = [rbac, basic]
         asked = [("permission of GET of an experiment, rbac beside basic", "/api/v1/experiments/{}", 1.03),
                  ("the same of a list of 100", "/api/v1/experiments?limit=100&offset=0&experimentIdFilter.gt={}", None),
                  ("the same of a list, kept answer", "/api/v1/experiments?limit=100", None)]
         took, cpu = ({(what, one): [] for what, *_ in asked for one in both} for _ in range(2))
-        many, turns = self.size(200, 40), 8
-        for life in range(self.rounds):
+        m = statistics.median
+        many, turns, lives = self.size(100, 20), 4, 10 * self.rounds
+        for life in range(lives):
             with rbac.running(), basic.running():
                 if not life:
                     self.pid("rights", rbac)
-                for what, path, _ in asked:
+                for what, path, least in asked:
+                    if least is None and life % 5:
+                        continue  # not asked for: a fifth of the lives shows about how much it is
+                    turned, spent = {one: [] for one in both}, {one: [] for one in both}
                     for turn in range(turns + 1):
                         for one in both if (turn + life) % 2 else both[::-1]:
                             w, before, times = one.wire("u0"), one.cpu(), []
                             for n in range(many):
                                 times.append(w.timed("GET", path.format(n % 90 + 1)) * 1e6)
                             if turn:
-                                took[what, one].append(statistics.median(times))
-                                cpu[what, one].append((one.cpu() - before) / many * 1e6)
-        m = statistics.median
+                                turned[one].append(m(times))
+                                spent[one].append((one.cpu() - before) / many * 1e6)
+                    for one in both:
+                        took[what, one].append(m(turned[one]))
+                        cpu[what, one].append(m(spent[one]))
         for what, _, least in asked:
             pairs = [a / b for a, b in zip(took[what, rbac], took[what, basic])]  # of one moment: the host changes from minute to minute
             self.row(what, m(took[what, rbac]), m(took[what, basic]), "us", f"{m(cpu[what, rbac]):.0f} and {m(cpu[what, basic]):.0f} us", least, ratio=m(pairs))
+            if len(pairs) > 3:
+                low, _, high = statistics.quantiles(pairs, n=4)
+                print(f"  {len(pairs)} lives, half of their ratios in {low:.3f} to {high:.3f}", flush=True)
         with rbac.running(), basic.running():
             # right after a change of the cluster, because assignments are read anew then
             took = {rbac: [], basic: []}

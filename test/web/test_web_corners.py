@@ -5,8 +5,7 @@ import re
 import subprocess
 import urllib.parse
 
-from test_web import cells
-from web_site import BINARY, Page, Site, wait_for
+from web_site import BINARY, Page, Site, cells, wait_for
 
 EVENTS = '[role=grid][aria-label="Events"]'
 

@@ -5,9 +5,8 @@ import re
 
 import pytest
 
-from test_web import SINGLE, chart
 from test_web_seen import WRITTEN, written
-from web_site import Page, wait_for
+from web_site import SINGLE, chart, wait_for
 
 SEEDS = """
 import troupe

@@ -9,8 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from test_web import PAGES, best_trial, cells, chart
-from web_site import wait_for
+from web_site import PAGES, best_trial, cells, chart, wait_for
 
 TWO = """
 import os, troupe

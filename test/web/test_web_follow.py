@@ -2,8 +2,7 @@
 
 import pytest
 
-from test_web import SINGLE, chart
-from web_site import Page, Site, free_port, go_on, wait_for
+from web_site import SINGLE, Page, Site, chart, free_port, go_on, wait_for
 
 LINES = """
 import os, sys, time

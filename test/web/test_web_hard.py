@@ -6,8 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from test_web import PAGES, SINGLE, cells, chart, rows
-from web_site import Page, wait_for
+from web_site import PAGES, SINGLE, cells, chart, rows, wait_for
 
 NAMES = ["a,b", "val/loss", "x.y.z", "50%", "a%2Fb", "#1 'q' \"d\"", "\U0001f600", "\u05e9\u05dc\u05d5\u05dd", "group", "steps", "__proto__", "constructor",
          "loss.min", "<i>x</i>", "r\u202eltr"]

@@ -46,6 +46,16 @@ max_restarts: 0
 environment: {{environment_variables: ["EPOCH_S={epoch_s}"]}}
 """
 
+# Of an experiment with one trial, for `Site.submit`.
+SINGLE = "searcher: {name: single, metric: loss, max_length: {batches: 100}}"
+
+# Every page; {e} is an experiment and {t} one of its trials.
+PAGES = ["/", "/experiments", "/experiments/{e}", "/experiments/{e}/trials", "/experiments/{e}/curves", "/experiments/{e}/analysis",
+         "/experiments/{e}/search", "/experiments/{e}/checkpoints", "/experiments/{e}/logs", "/experiments/{e}/code",
+         "/experiments/{e}/config", "/experiments/{e}/config?show=differences", "/experiments/{e}/events", "/trials/{t}", "/trials/{t}/metrics", "/trials/{t}/logs",
+         "/trials/{t}/checkpoints", "/trials/{t}/events", "/compare?experiments={e}", "/cluster", "/queue", "/actors", "/logs", "/events",
+         "/settings"]
+
 HOSTILE = "<script>alert(1)</script>\u202e\u0007 \" ' & <b>x"
 
 
@@ -164,6 +174,30 @@ class Page:
     def fine_but(self, status):
         """Checks that there are no faults but refusals with this status, which Chromium writes to the console."""
         assert [f for f in self.faults if f"status of {status}" not in f] == [], self.faults
+
+
+def best_trial(site):
+    return site.json("experiment", "describe", str(site.search))["bestTrialId"]
+
+
+def rows(page, name):
+    return page.locator(f'[role=grid][aria-label="{name}"] [role=row][data-id]')
+
+
+def cells(page, name, col):
+    return page.locator(f'[role=grid][aria-label="{name}"] [role=row][data-id] [data-col="{col}"]').all_inner_texts()
+
+
+def chart(page):
+    page.page.wait_for_selector("[data-testid=chart][data-state=ready]")
+    return page.page.locator("[data-testid=chart]").first
+
+
+def axe(page):
+    """The serious findings of axe-core on this page."""
+    page.page.evaluate(AXE.read_text())  # not a script of the page, which its policy would refuse
+    found = page.page.evaluate("axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']})")
+    return [(v["id"], [n["html"][:160] + " | " + n.get("failureSummary", "")[:200] for n in v["nodes"]][:3]) for v in found["violations"] if v["impact"] in ("serious", "critical")]
 
 
 def browser():
