@@ -320,7 +320,9 @@ struct stored_erased {
   std::vector<trial_id> trials;                                    ///< trials of the experiment
   std::map<std::string, std::map<std::string, std::int64_t>> left; ///< by checkpoint: bytes of files, by path
   std::vector<task_id> tasks; ///< answers only_look: a task for each experiment whose files will be removed
-  TROUPE_PACKED(trials, left, tasks)
+  /// Why some of it could not be erased; `left` then has the checkpoints of which files are gone.
+  std::string why;
+  TROUPE_PACKED(trials, left, tasks, why)
 };
 struct removal_work;
 struct remove_stored { ///< asks a remover to remove the pieces of `work`; never leaves the process

@@ -99,17 +99,21 @@ void cluster_deletions::erase(const doomed& what, const std::string& by) {
   all.by = by;
   self_->request(retention_, most_erasing * deletion_timeout, all)
     .then(
-      [this, what](const stored_erased& x) {
+      [this, what, by](const stored_erased& x) {
+        if (!x.why.empty()) // what is gone of it is noted before somebody may use the rest
+          return note_left(x, by, [this, what, why = x.why](command_result&) { failed(what, why); });
         noted(what, what.trial ? machine_.ids.deleted(what.trial, self_->now())
                                : machine_.ids.deleted(what.experiment, x.trials, self_->now()));
       },
       [this, what](const caf::error& why) {
-        if (why == caf::sec::request_receiver_down)
-          return; // `begin` asks the next actor again
-        const auto said = from_caf(why).what;
-        noted(what, what.trial ? machine_.ids.deletion_failed(what.trial, said, self_->now())
-                               : machine_.ids.deletion_failed(what.experiment, said, self_->now()));
+        if (why != caf::sec::request_receiver_down) // `begin` asks the next actor again
+          failed(what, from_caf(why).what);
       });
+}
+
+void cluster_deletions::failed(const doomed& what, const std::string& why) {
+  noted(what, what.trial ? machine_.ids.deletion_failed(what.trial, why, self_->now())
+                         : machine_.ids.deletion_failed(what.experiment, why, self_->now()));
 }
 
 void cluster_deletions::noted(const doomed& what, std::vector<cluster_fact> facts) {

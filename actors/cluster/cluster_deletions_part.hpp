@@ -69,6 +69,7 @@ private:
   };
   caf::result<command_result> once_durable(std::vector<cluster_fact> facts);
   void delete_next();
+  void failed(const doomed& what, const std::string& why);
   void noted(const doomed& what, std::vector<cluster_fact> facts);
   void pass_on(std::vector<cluster_fact>& facts);
   void erase(const doomed& what, const std::string& by);

@@ -97,6 +97,9 @@ result<experiment_continued> to_continue(const experiment_row& row, const std::v
   const bool changes = !says_nothing(overrides);
   if (row.archived)
     return error{errc::invalid, "experiment " + to_string(row.id) + " is archived: unarchive it first"};
+  if (row.state >= experiment_state::deleting)
+    return error{errc::conflict, "experiment " + to_string(row.id) + " is in state " +
+                                   std::string(name(row.state)) + ": its deletion has begun"};
   if (row.unmanaged)
     return error{errc::invalid, "experiment " + to_string(row.id) +
                                   " is unmanaged: its own processes start its trials again"};

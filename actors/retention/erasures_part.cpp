@@ -145,6 +145,7 @@ result<void> erasures::erase_experiment(const erase_stored& x, const work_ptr& w
       if (!x.trial || trial.id == x.trial)
         work->left.push_back(trial.id);
   work->done.trials = work->left;
+  work->is_deletion = !x.tensorboards_only;
   if (pieces->empty() && !tasks_.is_open(order)) {
     work->unfinished = 1;
     erase_rows(work);
@@ -406,10 +407,28 @@ void erasures::end_task(const work_ptr& work) {
 void erasures::finish(const work_ptr& work) {
   if (--work->unfinished)
     return;
-  if (work->why.empty())
+  if (!work->why.empty() && work->is_deletion)
+    note_gone(work);
+  if (work->why.empty() || work->is_deletion)
     work->promise.deliver(work->done);
   else
     work->promise.deliver(to_caf({errc::io, work->why}));
+}
+
+/// What a deletion that failed has left of each checkpoint, also of those that it removed before a restart,
+/// so that nothing begins with one that has lost files.
+void erasures::note_gone(const work_ptr& work) const {
+  work->done.why = work->why;
+  for (const auto trial : work->done.trials)
+    if (const auto rows = peers_.reads->checkpoints(trial))
+      for (const auto& row : *rows) {
+        if (row.state == checkpoint_state::deleted)
+          continue;
+        if (!is_there(whole(row.saved)))
+          work->done.left[row.saved.uuid] = {};
+        else if (auto there = refreshed(row.saved))
+          work->done.left[row.saved.uuid] = std::move(*there);
+      }
 }
 
 void erasures::carry_out_next(const work_ptr& work) {

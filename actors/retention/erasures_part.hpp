@@ -34,6 +34,7 @@ private:
     std::vector<removal_piece> pieces;
     std::size_t removed = 0; ///< number of `pieces` that are removed or being removed
     std::string why;         ///< reason of the first failure
+    bool is_deletion = false; ///< whether an experiment or a trial goes, not only some of its files
     /// Number of checkpoints in buckets at the last look; none: nobody looked yet.
     std::optional<std::size_t> in_bucket;
     bool boards_ordered = false; ///< whether a task removes the TensorBoard files in the bucket
@@ -63,6 +64,7 @@ private:
   void go_on(const work_ptr& work);
   void end_task(const work_ptr& work);
   void finish(const work_ptr& work);
+  void note_gone(const work_ptr& work) const;
   void carry_out_next(const work_ptr& work);
   result<void> look_at_checkpoints(const erase_stored& x, const work_ptr& work);
   void order_next(std::vector<bucket_order> orders, const work_ptr& work);

@@ -341,20 +341,20 @@ result<accounts::session> accounts::log_in(const std::string& name, const std::s
   auto u = find(name);
   if (u && u->remote)
     u = wrong; // a remote user has no password
-  // An unknown name costs the same work as a wrong password, so that the time of an answer does not tell
-  // which names exist.
+  // An unknown name and an account with a blank password cost the same work as a wrong password, so that the
+  // time of an answer does not tell which names exist.
   static const std::string nobody = *argon("nobody");
   std::string hash = nobody;
-  if (u && u->password.empty())
-    hash = blank_hash;
-  else if (u) {
+  const bool blank = u && u->password.empty();
+  if (u && !blank) {
     std::lock_guard lock{mutex_};
     if (auto kept = hashes_.find(u->password); kept != hashes_.end())
       hash = kept->second;
     else
       u = wrong; // the user's hash was lost
   }
-  bool right = matches(hash, as_sent(password, hashed));
+  const auto sent = as_sent(password, hashed);
+  const bool verified = matches(hash, sent), right = blank ? sent.empty() : verified;
   if (!u || !right) {
     if (!from.empty())
       tries_.failed(name, from, now);

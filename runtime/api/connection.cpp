@@ -121,9 +121,10 @@ private:
       co_await send(stranger);
       co_return http_.keep_alive();
     }
-    zips_ = takes_gzip(std::string(http_.head()[wire::field::accept_encoding])) &&
-            http_.head().method() == wire::verb::get;
     auto let_in = core_.api.admit(head_of(http_.head()));
+    const auto* granted = std::get_if<admission>(&let_in);
+    zips_ = granted && !granted->at->holds_secret &&
+            takes_gzip(std::string(http_.head()[wire::field::accept_encoding]));
     if (auto* refused = std::get_if<response>(&let_in)) {
       co_await http_.skip_body();
       co_await send(*refused);
@@ -303,7 +304,7 @@ private:
     std::optional<result<body_stream::piece>> first; // shows whether there is enough to compress
     std::optional<gzip_stream> zip;
     if (std::exchange(zips_, false) && chunked && !head_only && x.status == 200)
-      if (first = next(); *first && worth_gzip(x, (*first)->bytes.size()))
+      if (first = next(); *first && worth_gzip(x, (*first)->bytes.size(), !(*first)->last && x.ends_by_itself))
         zip = gzip_stream::of(x);
     wire::response<wire::empty_body> m;
     fill(m, x);

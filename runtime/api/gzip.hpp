@@ -17,8 +17,8 @@ bool takes_gzip(std::string_view accept_encoding);
 void gzip_body(response& x);
 
 /// Whether the body may be compressed and is large enough to gain by it, where `bytes` of it are there so
-/// far.
-bool worth_gzip(const response& x, std::size_t bytes);
+/// far. `more`: the rest is on its way, so these bytes do not decide.
+bool worth_gzip(const response& x, std::size_t bytes, bool more = false);
 
 /// Compresses a body that is made piece by piece. The other side can read every piece at once.
 class gzip_stream {

@@ -89,6 +89,7 @@ struct response {
   std::vector<std::pair<std::string, std::string>> headers;
   /// A body that is made while it is sent; used instead of `body` where it is set.
   std::unique_ptr<body_stream> stream;
+  bool ends_by_itself = false; ///< the stream waits for nothing to happen, so its rest comes soon
   /// For a route with `from_facts`: whether the same answer may be given again until the next fact.
   bool kept = true;
   /// For a request with `upgrade`, instead of `body`: the answer is 101, and the connection goes to this

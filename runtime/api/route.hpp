@@ -112,6 +112,7 @@ struct route {
   bool slow = false;       ///< takes much processor time, so it runs on a thread that serves no connections
   bool asks_again = false; ///< the handler checks the right on the thing that the body names
   bool leads_to_login = false; ///< a browser without a login is sent to the login page
+  bool holds_secret = false;   ///< the answer has a token or a key, so it is never compressed
   /// The answer depends on committed facts only, so that it may be kept until the next fact.
   bool from_facts = false;
 };
@@ -123,6 +124,12 @@ inline constexpr std::size_t large_body = 129u << 20;
 /// The row, marked as one whose handler checks the right; see route::asks_again.
 inline route asks_again(route row) {
   row.asks_again = true;
+  return row;
+}
+
+/// The row, marked as one whose answer has a token or a key.
+inline route holds_secret(route row) {
+  row.holds_secret = true;
   return row;
 }
 

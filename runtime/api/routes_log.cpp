@@ -238,6 +238,7 @@ result<response> search_logs(const call& c) {
     return of.error();
   response out;
   out.content_type = "application/x-ndjson";
+  out.ends_by_itself = true;
   out.stream =
     std::make_unique<search>(c.parts, std::move(*of), std::move(*pattern), std::move(*levels),
                              std::move(*ranks), static_cast<std::uint64_t>(*limit), after_trial, after_line);

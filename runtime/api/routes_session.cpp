@@ -160,6 +160,7 @@ std::vector<route> session_routes() {
      "A code that signs this user in once, within ten minutes."},
   };
   rows[0].slow = true;
+  rows[0].holds_secret = rows[3].holds_secret = true;
   rows[3].asks_again = true; // the handler acts for the caller only
   return rows;
 }

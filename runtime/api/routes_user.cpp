@@ -233,13 +233,13 @@ route slow(route row) {
 
 std::vector<route> user_routes() {
   return {
-    slow({"POST",
-          "/api/v1/auth/login",
-          {action::create, thing::session},
-          respond_with(log_in),
-          "v1LoginRequest",
-          "v1LoginResponse",
-          "A session's token for a name and a password."}),
+    holds_secret(slow({"POST",
+                       "/api/v1/auth/login",
+                       {action::create, thing::session},
+                       respond_with(log_in),
+                       "v1LoginRequest",
+                       "v1LoginResponse",
+                       "A session's token for a name and a password."})),
     {"POST",
      "/api/v1/auth/logout",
      {action::remove, thing::session},

@@ -833,8 +833,10 @@ std::vector<route> work_routes() {
     const auto path = "/api/v1/" + std::string(words.many);
     all.push_back(
       {"GET", path, see, list_of(words), "", words.list, "Tasks of this kind; ended ones for a day."});
-    all.push_back(large({"POST", path, make, create_stock(words), words.ask, words.answer, "Starts one."}));
-    all.push_back({"GET", path + "/{taskId}", see, one_of(words), "", words.got, "One of them."});
+    all.push_back(holds_secret(
+      large({"POST", path, make, create_stock(words), words.ask, words.answer, "Starts one."})));
+    all.push_back(
+      holds_secret({"GET", path + "/{taskId}", see, one_of(words), "", words.got, "One of them."}));
     all.push_back(
       {"POST", path + "/{taskId}/kill", kill, kill_of(words), "", words.killed, "Ends it at once."});
     all.push_back({"POST", path + "/{taskId}/set_priority", change, priority_of(words), words.set_body,
@@ -868,8 +870,9 @@ std::vector<route> work_routes() {
           "One task with its configuration."},
          {"POST", own + "/{taskId}/kill", kill, own_kill, "", "Empty", "Ends it at once."},
          {"POST", own + "/{taskId}/set", change, own_set, "SetTask", "Empty", "Changes its priority."},
-         {"GET", own + "/{taskId}/access", see, answer_with(own_access), "", "TaskAccess",
-          "What opens it: keys and account of a shell, the address of a notebook with its token."}})
+         holds_secret(
+           {"GET", own + "/{taskId}/access", see, answer_with(own_access), "", "TaskAccess",
+            "What opens it: keys and account of a shell, the address of a notebook with its token."})})
     all.push_back(std::move(row));
   return all;
 }

@@ -84,6 +84,13 @@ TEST(Continuation, IsDecidedByTheSearcherAndWhatIsLeft) {
   }
 }
 
+TEST(Continuation, LeavesWhatHasBegunToGo) {
+  const auto got = to_continue(ended(single, experiment_state::delete_failed), trials, nullptr, terms(), t0);
+  ASSERT_FALSE(got);
+  EXPECT_EQ(got.error().code, errc::conflict);
+  EXPECT_EQ(got.error().what, "experiment 7 is in state DELETE_FAILED: its deletion has begun");
+}
+
 TEST(Continuation, LeavesWhatIsArchived) {
   auto row = ended(single, experiment_state::completed);
   row.archived = true;

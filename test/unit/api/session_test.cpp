@@ -294,6 +294,10 @@ TEST(Gzip, LongAnswersOverTheWire) {
   EXPECT_LT(zipped.body.size() * 5, whole.body.size());
   EXPECT_EQ(zipped.body.substr(0, 2), "\x1f\x8b");
   EXPECT_THAT(whole.head, HasSubstr("X-Content-Type-Options: nosniff"));
+  raw_client searched(l.http->port());
+  auto found = searched.ask("POST", "/api/v1/experiments-search", l.token(), R"({"limit": 100})",
+                            "Accept-Encoding: gzip\r\n");
+  EXPECT_THAT(found.head, HasSubstr("Content-Encoding: gzip")) << "whatever the method: " << found.head;
   raw_client again(l.http->port());
   auto token = again.ask("POST", "/api/v1/auth/login", {}, R"({"username": "admin", "password": ""})",
                          "Accept-Encoding: gzip\r\n");
