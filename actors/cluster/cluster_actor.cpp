@@ -182,8 +182,12 @@ private:
     };
     webhooks_.emplace(
       self_, setup_, peers_, *machine_,
-      cluster_webhooks::needs{take_facts, live, [this](task_id id) { return tasks_->actor_of(id); },
-                              [this](const experiment_row& row) { return pool_name_of(who(), row); }});
+      cluster_webhooks::needs{
+        take_facts, live, [this](task_id id) { return tasks_->actor_of(id); },
+        [this](const line_matched& x, experiment_id of, cluster_webhooks::done_callback done) {
+          unmanaged_->take(x, of, std::move(done));
+        },
+        [this](const experiment_row& row) { return pool_name_of(who(), row); }});
     deletions_.emplace(
       self_, setup_, peers_, *machine_,
       cluster_deletions::needs{take_facts, live,
@@ -201,7 +205,7 @@ private:
                                  return experiments_->settings_of(row.id, row.config, row.context, row.owner,
                                                                   row.created);
                                },
-                               [this] { arm(deadline()); }});
+                               [this] { arm(deadline()); }, setup_.lines});
     explain_.emplace(self_, peers_.reads, machine_->who,
                      cluster_explain::needs{[this](const std::string& name) {
                                               const auto it = members_->pools().find(name);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace troupe {
@@ -67,6 +68,7 @@ void cluster_unmanaged::recover(const experiment_row& row) {
   }
   if (lives)
     with_.arm();
+  watch_lines(row);
   if (unmanaged::settle(row, *trials, self_->now()).empty())
     return; // there is nothing to mend, as with nearly all experiments
   in_turn(
@@ -119,6 +121,7 @@ caf::result<command_result> cluster_unmanaged::on(const commands::trial_start& x
   return in_turn(row->experiment, [this, x](const experiment_row& of) -> result<decision> {
     if (auto open = takes_runs(of); !open)
       return open.error();
+    watch_lines(of);
     auto row = trial(x.id);
     auto newest = row ? newest_checkpoint(x.id) : result<std::optional<checkpoint>>(row.error());
     if (!newest)
@@ -236,6 +239,49 @@ void cluster_unmanaged::take(const route_validation& x) {
     [](const command_result&) {});
 }
 
+void cluster_unmanaged::take(const line_matched& x, experiment_id of,
+                             std::function<void(const caf::error&)> done) {
+  in_turn(of,
+          of_trial(x.allocation.trial(),
+                   [this, x](const trial_row& now) { return unmanaged::matched(now, x, self_->now()); }),
+          [done = std::move(done)](const command_result& got) {
+            // A line of a trial that is gone is stored nowhere, either.
+            done(got.got || got.got.error().code == errc::not_found ? caf::error{} : to_caf(got.got.error()));
+          });
+}
+
+/// Lines of the experiment's trials are looked at from now on, as long as the master lives: some come after
+/// the end.
+void cluster_unmanaged::watch_lines(const experiment_row& row) const {
+  if (with_.lines && row.config->is_object())
+    with_.lines->watch(row.id, row.config->value("log_policies", value()));
+}
+
+/// The time of the trial's newest report, checkpoint or line; `since` if that is later. Rows of reports count
+/// from 1, so the newest one is found in the logarithm of their number.
+time_point cluster_unmanaged::last_report(const trial_row& row, time_point since) const {
+  const auto at_of = [&](std::uint64_t after) -> std::optional<time_point> {
+    const auto next = peers_.reads->metrics(row.id, after, 1, {});
+    return next && !next->empty() ? std::optional{next->front().at} : std::nullopt;
+  };
+  std::uint64_t step = 1, known = 0;
+  for (; at_of(known + step - 1); step *= 2)
+    known += step;
+  for (; step > 0; step /= 2)
+    if (at_of(known + step - 1))
+      known += step;
+  auto newest = since;
+  if (known > 0)
+    newest = std::max(newest, at_of(known - 1).value_or(since));
+  if (const auto line = peers_.reads->logs_before(row.id, std::numeric_limits<std::uint64_t>::max(), 1);
+      line && !line->empty())
+    newest = std::max(newest, line->back().at);
+  if (const auto saved = peers_.reads->checkpoints(row.id))
+    for (const auto& one : *saved)
+      newest = std::max(newest, one.at);
+  return std::min(newest, self_->now()); // clients say the times of lines
+}
+
 std::optional<time_point> cluster_unmanaged::deadline() const {
   std::optional<time_point> next;
   for (const auto& [id, one] : alive_)
@@ -248,14 +294,18 @@ void cluster_unmanaged::time_passed() {
     if (self_->now() < unmanaged::next_look(one.heard, one.looked))
       continue;
     one.looked = self_->now();
-    in_turn(
-      one.experiment,
-      of_trial(id,
-               [this, heard = one.heard](const trial_row& now) {
-                 const auto it = alive_.find(now.id); // the trial may have reported while this change waited
-                 return unmanaged::silent(now, it == alive_.end() ? heard : it->second.heard, self_->now());
-               }),
-      [](const command_result&) {});
+    in_turn(one.experiment,
+            of_trial(id,
+                     [this, heard = one.heard](const trial_row& now) {
+                       const auto it =
+                         alive_.find(now.id); // the trial may have reported while this change waited
+                       auto last = it == alive_.end() ? heard : it->second.heard;
+                       last = last_report(now, last);
+                       if (it != alive_.end())
+                         it->second.heard = last;
+                       return unmanaged::silent(now, last, self_->now());
+                     }),
+            [](const command_result&) {});
   }
 }
 

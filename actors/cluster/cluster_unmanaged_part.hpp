@@ -20,7 +20,8 @@ public:
   struct needs {
     std::function<void(experiment_id)> ended; ///< called once the end of the experiment is durable
     std::function<result<experiment_settings>(const experiment_row&)> settings;
-    std::function<void()> arm; ///< to be called when `deadline` has changed
+    std::function<void()> arm;        ///< to be called when `deadline` has changed
+    std::shared_ptr<log_watch> lines; ///< looks for patterns in logs; null: nobody does
   };
   cluster_unmanaged(actor_base<cluster_actor>* self, const cluster_peers& peers, cluster_machines& machine,
                     needs with)
@@ -42,6 +43,8 @@ public:
   caf::result<command_result> stop(const experiment_row& row, const std::string& why, const std::string& by);
   caf::result<command_result> stop(const trial_row& row, const std::string& why, const std::string& by);
   void take(const route_validation& x);
+  /// `done` is called once the match is durable.
+  void take(const line_matched& x, experiment_id of, std::function<void(const caf::error&)> done);
 
   /// When the next trial has been silent for so long that its state has to be looked at.
   std::optional<time_point> deadline() const;
@@ -89,6 +92,8 @@ private:
   void note_changes(experiment_id id);
   result<trial_row> trial(trial_id id) const;
   result<std::optional<checkpoint>> newest_checkpoint(trial_id id) const;
+  void watch_lines(const experiment_row& row) const;
+  time_point last_report(const trial_row& row, time_point since) const;
   decide of_trial(trial_id id, std::function<result<std::vector<trial_fact>>(const trial_row&)> facts) const;
 
   actor_base<cluster_actor>* self_;

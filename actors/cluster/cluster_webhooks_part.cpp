@@ -155,7 +155,12 @@ caf::result<committed> cluster_webhooks::take_matches(const lines_matched& x) {
         events.push_back(std::move(one));
       continue;
     }
-    tell(with_.experiment(task->experiment), line);
+    if (const auto live = with_.experiment(task->experiment))
+      tell(live, line);
+    else if (const auto of = peers_.reads->experiment(task->experiment); of && of->unmanaged) {
+      ++all->left;
+      with_.unmanaged(line, of->id, [one_less](const caf::error& why) mutable { one_less(why); });
+    }
   }
   queue_events(std::move(events), [one_less](const caf::error& why) mutable { one_less(why); });
   return to;

@@ -21,6 +21,8 @@ public:
     std::function<void(std::vector<cluster_fact>, done_callback)> take; ///< makes decided facts durable
     std::function<experiment_actor(experiment_id)> experiment;          ///< null where there is no live actor
     std::function<task_actor(task_id)> task; ///< actor of a task that is not a trial; null likewise
+    /// Records a match in the log of an unmanaged trial.
+    std::function<void(const line_matched&, experiment_id, done_callback)> unmanaged;
     std::function<std::string(const experiment_row&)> pool_name;
   };
   /// `setup`, `peers` and `machine` belong to the cluster actor and outlive this object.

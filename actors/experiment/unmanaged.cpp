@@ -97,6 +97,12 @@ std::vector<trial_fact> silent(const trial_row& trial, time_point heard, time_po
   return {trial_ended{heard, trial_state::error, by_silence}};
 }
 
+std::vector<trial_fact> matched(const trial_row& trial, const line_matched& line, time_point now) {
+  if (!line.policy.empty() && trial.log_policy == line.policy)
+    return {}; // the journal has forgotten with a restart what it told
+  return {log_policy_matched{now, line.allocation.run, line.policy, line.pattern, line.line, {}, false}};
+}
+
 void known_trials::note(const trial_row& trial) {
   auto [it, fresh] = all_.try_emplace(trial.id);
   auto& known = it->second;

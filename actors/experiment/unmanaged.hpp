@@ -10,6 +10,7 @@
 //                completed, active (one runs)
 
 #include "actors/experiment/experiment.hpp"
+#include "actors/journal/line_matched.hpp"
 #include "model/rows.hpp"
 
 #include <array>
@@ -53,6 +54,10 @@ std::vector<trial_fact> ended(const trial_row& trial, trial_state as, const std:
 /// The trial was silent since `heard` for longer than `patience`: it ended at that time. Its run stays open,
 /// because nobody knows whether the process still exists.
 std::vector<trial_fact> silent(const trial_row& trial, time_point heard, time_point now);
+
+/// A line of the trial's log matched a pattern of `log_policies`. No agent can be excluded and no restart be
+/// canceled, as the cluster starts nothing of the trial.
+std::vector<trial_fact> matched(const trial_row& trial, const line_matched& line, time_point now);
 
 /// The trials of one experiment, as far as their keys and the experiment's state need them. A change of one
 /// trial, and each question, takes time in the logarithm of their number.

@@ -32,8 +32,8 @@ private:
     std::vector<task_id> to_carry_out;
     task_id task; ///< the task that is being carried out
     std::vector<removal_piece> pieces;
-    std::size_t removed = 0; ///< number of `pieces` that are removed or being removed
-    std::string why;         ///< reason of the first failure
+    std::size_t removed = 0;  ///< number of `pieces` that are removed or being removed
+    std::string why;          ///< reason of the first failure
     bool is_deletion = false; ///< whether an experiment or a trial goes, not only some of its files
     /// Number of checkpoints in buckets at the last look; none: nobody looked yet.
     std::optional<std::size_t> in_bucket;

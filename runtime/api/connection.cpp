@@ -304,7 +304,8 @@ private:
     std::optional<result<body_stream::piece>> first; // shows whether there is enough to compress
     std::optional<gzip_stream> zip;
     if (std::exchange(zips_, false) && chunked && !head_only && x.status == 200)
-      if (first = next(); *first && worth_gzip(x, (*first)->bytes.size(), !(*first)->last && x.ends_by_itself))
+      if (first = next();
+          *first && worth_gzip(x, (*first)->bytes.size(), !(*first)->last && x.ends_by_itself))
         zip = gzip_stream::of(x);
     wire::response<wire::empty_body> m;
     fill(m, x);

@@ -50,7 +50,8 @@ bool worth_gzip(const response& x, std::size_t bytes, bool more) {
   const auto has = [&](const char* name) {
     return std::any_of(x.headers.begin(), x.headers.end(), [&](const auto& h) { return h.first == name; });
   };
-  return (more || bytes >= least) && is_text(x.content_type) && !has("Content-Encoding") && !has("Set-Cookie");
+  return (more || bytes >= least) && is_text(x.content_type) && !has("Content-Encoding") &&
+         !has("Set-Cookie");
 }
 
 void gzip_body(response& x) {

@@ -833,8 +833,8 @@ std::vector<route> work_routes() {
     const auto path = "/api/v1/" + std::string(words.many);
     all.push_back(
       {"GET", path, see, list_of(words), "", words.list, "Tasks of this kind; ended ones for a day."});
-    all.push_back(holds_secret(
-      large({"POST", path, make, create_stock(words), words.ask, words.answer, "Starts one."})));
+    all.push_back(
+      holds_secret(large({"POST", path, make, create_stock(words), words.ask, words.answer, "Starts one."})));
     all.push_back(
       holds_secret({"GET", path + "/{taskId}", see, one_of(words), "", words.got, "One of them."}));
     all.push_back(
