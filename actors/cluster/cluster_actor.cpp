@@ -191,9 +191,8 @@ private:
     deletions_.emplace(
       self_, setup_, peers_, *machine_,
       cluster_deletions::needs{take_facts, live,
-                               [this](const std::string& uuid, commands::file_sizes files,
-                                      const std::string& by, cluster_trials::change_done done) {
-                                 trials_->change_files(uuid, {std::move(files), by, true, std::move(done)});
+                               [this](const std::string& uuid, cluster_trials::files_left files) {
+                                 trials_->change_files(uuid, std::move(files));
                                },
                                [this](experiment_id id, std::function<void()> then) {
                                  webhooks_->tell_receivers(id, std::move(then));

@@ -370,7 +370,7 @@ caf::result<command_result> cluster_deletions::on(const std::string& user,
 
 /// Notes which files will be left of each checkpoint, and then has the other files removed.
 void cluster_deletions::carry_out(const stored_erased& seen, const std::string& by, change_done done) {
-  note_left(seen, by, [this, tasks = seen.tasks, done = std::move(done)](command_result& left) {
+  note_left(seen, by, [this, by, tasks = seen.tasks, done = std::move(done)](command_result& left) {
     if (tasks.empty())
       return done(left);
     // Retention removes the files whose removal is noted, leaves all others, and ends the task.
@@ -378,9 +378,16 @@ void cluster_deletions::carry_out(const stored_erased& seen, const std::string& 
     go.tasks = tasks;
     self_->request(retention_, deletion_timeout, std::move(go))
       .then(
-        [done, left](const stored_erased&) {
-          auto answer = left;
-          done(answer);
+        [this, done, left, by](const stored_erased& x) {
+          if (x.why.empty()) {
+            auto answer = left;
+            return done(answer);
+          }
+          // What could not be removed is there again, so that asking once more removes it.
+          note_left(x, by, [done, why = x.why](command_result&) {
+            auto no = refused({errc::io, why});
+            done(no);
+          });
         },
         [done, left](const caf::error& why) {
           auto answer = left.got ? refused(from_caf(why)) : left;
@@ -407,7 +414,7 @@ void cluster_deletions::note_left(const stored_erased& seen, const std::string& 
     if (!saved || !peers_.reads->trial(saved->trial) || saved->saved.files == files)
       continue; // the checkpoint is gone meanwhile, or keeps all its files
     ++all->left;
-    with_.change_files(uuid, files, by, one_done);
+    with_.change_files(uuid, {files, by, seen.why.empty(), one_done});
   }
   auto last = answered();
   one_done(last);

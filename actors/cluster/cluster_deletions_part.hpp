@@ -5,6 +5,7 @@
 
 #include "actors/cluster/cluster_actor.hpp"
 #include "actors/cluster/cluster_machines.hpp"
+#include "actors/cluster/cluster_trials_part.hpp"
 #include "actors/retention/retention_actor.hpp"
 #include "actors/shells/probed.hpp"
 #include "model/commands/table.hpp"
@@ -19,9 +20,8 @@ public:
   struct needs {
     std::function<void(std::vector<cluster_fact>, done_callback)> take; ///< makes decided facts durable
     std::function<experiment_actor(experiment_id)> experiment;          ///< null where there is no live actor
-    /// Notes what is left of the files of a checkpoint, and the user who did it.
-    std::function<void(const std::string&, commands::file_sizes, const std::string&, change_done)>
-      change_files;
+    /// Notes what is left of the files of a checkpoint, as cluster_trials::change_files does.
+    std::function<void(const std::string&, cluster_trials::files_left)> change_files;
     /// Tells the receivers of webhooks that the experiment has ended, and then calls the function.
     std::function<void(experiment_id, std::function<void()>)> tell_receivers;
   };

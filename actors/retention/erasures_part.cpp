@@ -407,18 +407,24 @@ void erasures::end_task(const work_ptr& work) {
 void erasures::finish(const work_ptr& work) {
   if (--work->unfinished)
     return;
-  if (!work->why.empty() && work->is_deletion)
-    note_gone(work);
-  if (work->why.empty() || work->is_deletion)
+  if (!work->why.empty())
+    note_left(work);
+  if (work->why.empty() || work->is_deletion || !work->asked.empty())
     work->promise.deliver(work->done);
   else
     work->promise.deliver(to_caf({errc::io, work->why}));
 }
 
-/// What a deletion that failed has left of each checkpoint, also of those that it removed before a restart,
-/// so that nothing begins with one that has lost files.
-void erasures::note_gone(const work_ptr& work) const {
+/// What a removal that failed has left of each checkpoint: of a deletion also of those that it removed before
+/// a restart, so that nothing begins with one that has lost files.
+void erasures::note_left(const work_ptr& work) const {
   work->done.why = work->why;
+  for (const auto& uuid : work->asked)
+    if (const auto row = peers_.reads->checkpoint(uuid))
+      if (auto there = refreshed(row->saved))
+        work->done.left[uuid] = std::move(*there);
+  if (!work->is_deletion)
+    return;
   for (const auto trial : work->done.trials)
     if (const auto rows = peers_.reads->checkpoints(trial))
       for (const auto& row : *rows) {
@@ -437,6 +443,7 @@ void erasures::carry_out_next(const work_ptr& work) {
   work->removed = 0;
   work->pieces.clear();
   if (const auto order = tasks_.order(work->task)) {
+    work->asked.insert(work->asked.end(), order->checkpoints.begin(), order->checkpoints.end());
     auto pieces = pieces_of(*order);
     if (pieces)
       work->pieces = std::move(*pieces);

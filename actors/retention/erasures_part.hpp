@@ -30,7 +30,8 @@ private:
     caf::typed_response_promise<stored_erased> promise;
     std::vector<checkpoint_files_removed> to_begin; ///< orders that a look at checkpoints has made
     std::vector<task_id> to_carry_out;
-    task_id task; ///< the task that is being carried out
+    std::vector<std::string> asked; ///< checkpoints of these tasks, of which a user removes files
+    task_id task;                   ///< the task that is being carried out
     std::vector<removal_piece> pieces;
     std::size_t removed = 0;  ///< number of `pieces` that are removed or being removed
     std::string why;          ///< reason of the first failure
@@ -64,7 +65,7 @@ private:
   void go_on(const work_ptr& work);
   void end_task(const work_ptr& work);
   void finish(const work_ptr& work);
-  void note_gone(const work_ptr& work) const;
+  void note_left(const work_ptr& work) const;
   void carry_out_next(const work_ptr& work);
   result<void> look_at_checkpoints(const erase_stored& x, const work_ptr& work);
   void order_next(std::vector<bucket_order> orders, const work_ptr& work);

@@ -5,6 +5,9 @@
 #include "runtime/api/routes_configuration.hpp"
 #include "runtime/api/routes_shell.hpp"
 
+#include <algorithm>
+#include <set>
+
 namespace troupe::api {
 
 std::string_view call::named(std::string_view name) const {
@@ -187,6 +190,24 @@ result<trial_row> trial_of(const call& c, std::string_view text) {
   return row;
 }
 result<trial_row> named_trial(const call& c) { return trial_of(c, c.named("trialId")); }
+
+result<std::vector<trial_row>> listed_trials(const call& c, std::string_view list) {
+  constexpr std::size_t most = 1000;
+  if (static_cast<std::size_t>(std::count(list.begin(), list.end(), ',')) >= most)
+    return error{errc::invalid, "at most 1000 trials at once"};
+  std::vector<trial_row> rows;
+  std::set<trial_id> named;
+  while (!list.empty()) {
+    const auto end = list.find(',');
+    auto row = trial_of(c, list.substr(0, end));
+    list = end == list.npos ? std::string_view{} : list.substr(end + 1);
+    if (!row)
+      return row.error();
+    if (named.insert(row->id).second)
+      rows.push_back(std::move(*row));
+  }
+  return rows;
+}
 
 answer answer_to(const call_ptr& c, const reply& back, answer_shape shape, error_shape on_error) {
   return [c, back, shape = std::move(shape), on_error = std::move(on_error)](result<value> got) {

@@ -180,6 +180,8 @@ result<experiment_row> named_experiment(const call& c);
 /// named_experiment.
 result<trial_row> trial_of(const call& c, std::string_view text);
 result<trial_row> named_trial(const call& c);
+/// The trials of a list as "1,2", each once. Fails as trial_of, and with errc::invalid above 1,000.
+result<std::vector<trial_row>> listed_trials(const call& c, std::string_view list);
 
 /// Whether the experiment is gone, or its deletion takes its parts away one after the other: what is missing
 /// of it then is not told on its own.

@@ -70,9 +70,14 @@ result<response> importance(const call& c) {
   auto row = named_experiment(c);
   if (!row)
     return row.error();
-  auto trials = c.parts->storage->trials(row->id);
+  auto trials =
+    c.query.has("trials") ? listed_trials(c, c.query.first("trials")) : c.parts->storage->trials(row->id);
   if (!trials)
     return trials.error();
+  for (const auto& t : *trials)
+    if (t.experiment != row->id)
+      return error{errc::invalid,
+                   "trial " + to_string(t.id) + " is none of experiment " + to_string(row->id)};
   auto metric = c.query.has("metric") ? std::string(c.query.first("metric")) : row->metric;
   if (!row->metric.empty() && metric == "validation." + row->metric)
     metric = row->metric;
@@ -130,7 +135,7 @@ std::vector<route> analysis_routes() {
      respond_with(importance),
      "",
      "Importance",
-     "How much each hyperparameter matters to a metric, as parts of 1."},
+     "How much each hyperparameter matters to a metric, as parts of 1; with `trials=1,2` among these alone."},
     {"GET",
      "/troupe/v1/experiments/{experimentId}/search",
      {action::view, thing::search},

@@ -11,6 +11,7 @@
 #include "runtime/api/route.hpp"
 #include "runtime/api/shapes.hpp"
 #include "runtime/api/slot_usage.hpp"
+#include "runtime/api/told_facts.hpp"
 #include "runtime/api/work_shapes.hpp"
 
 #include <algorithm>
@@ -261,10 +262,10 @@ class master_log : public body_stream {
 public:
   /// `after`: the sequence of the fact before the first line. `last`: where it is not 0, the log begins with
   /// the last so many lines instead.
-  master_log(std::shared_ptr<storage::reader> storage, std::uint64_t after, std::uint64_t last,
-             std::uint64_t limit, bool follow)
-      : storage_(std::move(storage)), after_(after), last_(last), until_(storage_->sequence()), left_(limit),
-        follow_(follow) {}
+  master_log(std::shared_ptr<storage::reader> storage, fact_choice tells, std::uint64_t after,
+             std::uint64_t last, std::uint64_t limit, bool follow)
+      : storage_(std::move(storage)), tells_(std::move(tells)), after_(after), last_(last),
+        until_(storage_->sequence()), left_(limit), follow_(follow) {}
 
   result<piece> next(time_point) override {
     piece out;
@@ -279,6 +280,8 @@ public:
       return facts.error();
     for (const auto& one : *facts) {
       after_ = one.sequence;
+      if (tells_ && !tells_(one))
+        continue;
       --left_;
       if (auto shape = fact_shape(one))
         out.bytes += to_json({{"result", {{"logEntry", line(one.sequence, std::move(*shape))}}}}) + "\n";
@@ -297,7 +300,8 @@ private:
     auto facts = storage_->facts_after(before, until_ - before);
     if (!facts)
       return facts.error();
-    std::erase_if(*facts, [this](const auto& one) { return one.sequence > until_; });
+    std::erase_if(*facts,
+                  [this](const auto& one) { return one.sequence > until_ || (tells_ && !tells_(one)); });
     if (facts->size() < last_ && before > 0) {
       last_ -= facts->size();
       until_ = before;
@@ -326,6 +330,7 @@ private:
   }
 
   std::shared_ptr<storage::reader> storage_;
+  fact_choice tells_;
   std::uint64_t after_, last_;
   std::uint64_t until_; ///< the lines after this fact are counted
   std::uint64_t left_;
@@ -343,7 +348,7 @@ result<response> master_logs(const call& c) {
   const auto after = static_cast<std::uint64_t>(*offset);
   response out;
   out.stream = std::make_unique<master_log>(
-    c.parts->storage, *offset >= 0 ? after : 0, *offset >= 0 ? 0 : -after,
+    c.parts->storage, told_to(c), *offset >= 0 ? after : 0, *offset >= 0 ? 0 : -after,
     *limit ? static_cast<std::uint64_t>(*limit) : std::uint64_t(-1), c.query.flag("follow"));
   return out;
 }

@@ -78,26 +78,7 @@ result<std::vector<trial_row>> wanted_trials(const call& c) {
     std::sort(rows->begin(), rows->end(), [](const auto& a, const auto& b) { return a.id < b.id; });
     return rows;
   }
-  if (static_cast<std::size_t>(std::count(list.begin(), list.end(), ',')) >= most_trials)
-    return error{errc::invalid, "at most 1000 trials at once"};
-  std::vector<trial_row> rows;
-  std::set<trial_id> named;
-  for (auto text = list; !text.empty();) {
-    const auto end = text.find(',');
-    const auto one = text.substr(0, end);
-    text = end == text.npos ? std::string_view{} : text.substr(end + 1);
-    const auto id = parse_id<trial_id>(one);
-    if (!id)
-      return error{errc::invalid, "'" + std::string(one.substr(0, 100)) + "' is not an id of a trial"};
-    auto row = c.parts->storage->trial(id);
-    if (!row)
-      return row.error().code == errc::not_found
-               ? error{errc::not_found, "trial '" + to_string(id) + "' not found"}
-               : row.error();
-    if (named.insert(id).second)
-      rows.push_back(std::move(*row));
-  }
-  return rows;
+  return listed_trials(c, list);
 }
 
 result<std::optional<double>> bound(const call& c, const char* name) {

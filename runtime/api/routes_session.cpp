@@ -78,6 +78,8 @@ result<response> begin(const call& c) {
   fields f{*body};
   for (const char* key : {"code", "username", "password"})
     (void)f.text(key);
+  if (!f.has("code") && !f.has("username"))
+    f.fault("username", "is missing: give code, or username and password");
   if (f.bad())
     return *f.bad();
   auto session = opened(c, f);

@@ -4,6 +4,7 @@
 #include "runtime/api/fact_shape.hpp"
 #include "runtime/api/feed.hpp"
 #include "runtime/api/fields.hpp"
+#include "runtime/api/told_facts.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -72,7 +73,7 @@ void past_events(const call_ptr& c, const reply& back) {
     return back(failure(with.error()));
   const auto most = static_cast<std::size_t>(std::clamp(with->max, 1.0, 10'000.0));
   const auto kind = with->kind;
-  command(c, back, std::move(*with), [c, most, kind](value got) -> result<value> {
+  command(c, back, std::move(*with), [c, most, kind, tells = told_to(*c)](value got) -> result<value> {
     std::vector<value> rows;
     for (auto& row : got["rows"])
       rows.push_back(std::move(row));
@@ -85,7 +86,8 @@ void past_events(const call_ptr& c, const reply& back) {
         if (facts->empty())
           break;
         for (const auto& one : *facts) {
-          rows.push_back(fact_row(one));
+          if (!tells || tells(one))
+            rows.push_back(fact_row(one));
           after = one.sequence;
         }
       }
@@ -105,10 +107,11 @@ void past_events(const call_ptr& c, const reply& back) {
 /// Sends facts as they are committed, and the rows of the feed between them.
 class live_events : public body_stream {
 public:
-  live_events(std::shared_ptr<storage::reader> storage, std::shared_ptr<feed> from, bool with_facts,
-              std::uint64_t most)
-      : storage_(std::move(storage)), feed_(from), rest_(feed_stream(std::move(from))),
-        with_facts_(with_facts), after_(storage_->sequence()), left_(most) {}
+  live_events(std::shared_ptr<storage::reader> storage, fact_choice tells, std::shared_ptr<feed> from,
+              bool with_facts, std::uint64_t most)
+      : storage_(std::move(storage)), tells_(std::move(tells)), feed_(from),
+        rest_(feed_stream(std::move(from))), with_facts_(with_facts), after_(storage_->sequence()),
+        left_(most) {}
 
   result<piece> next(time_point now) override {
     piece out;
@@ -118,6 +121,8 @@ public:
         return facts.error();
       for (const auto& one : *facts) {
         after_ = one.sequence;
+        if (tells_ && !tells_(one))
+          continue;
         out.bytes += sse_event(fact_row(one));
         if (--left_ == 0)
           return last(std::move(out));
@@ -146,6 +151,7 @@ private:
     return out;
   }
   std::shared_ptr<storage::reader> storage_;
+  fact_choice tells_;
   std::shared_ptr<feed> feed_;
   std::unique_ptr<body_stream> rest_;
   bool with_facts_;
@@ -185,7 +191,8 @@ void events(const call_ptr& c, const reply& back) {
   const auto most = c->query.has("max") ? static_cast<std::uint64_t>(with->max) : 0;
   const auto kind = with->kind;
   open_feed(c, back, std::move(*with), [c, kind, most](std::shared_ptr<feed> from) {
-    return std::make_unique<live_events>(c->parts->storage, std::move(from), kind.empty() || kind == "state",
+    return std::make_unique<live_events>(c->parts->storage, told_to(*c), std::move(from),
+                                         kind.empty() || kind == "state",
                                          most == 0 ? std::uint64_t(-1) : most);
   });
 }

@@ -25,7 +25,8 @@ result<response> events(const call& c) {
                     .entity = std::string(c.query.first("entity")),
                     .audit = c.query.first("kind") == "audit",
                     .since = {},
-                    .until = static_cast<std::uint64_t>(*until)};
+                    .until = static_cast<std::uint64_t>(*until),
+                    .tells = told_to(c)};
   if (c.query.has("kind") && !keep.audit)
     return error{errc::invalid, "kind: the one kind of facts is audit"};
   if (c.query.has("since")) {

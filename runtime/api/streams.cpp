@@ -50,7 +50,7 @@ public:
         return facts.error();
       for (const auto& one : *facts) {
         after_ = one.sequence;
-        if (!keep_.until || after_ <= keep_.until)
+        if ((!keep_.until || after_ <= keep_.until) && (!keep_.tells || keep_.tells(one)))
           add(one, out.bytes);
       }
       more = facts->size() == batch;

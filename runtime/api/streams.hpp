@@ -2,7 +2,7 @@
 // Bodies that are read from storage while they are sent: events, logs, metrics. Each holds at most one batch
 // in memory, so that a slow reader delays only itself.
 
-#include "runtime/api/route.hpp"
+#include "runtime/api/told_facts.hpp"
 
 namespace troupe::api {
 
@@ -12,6 +12,7 @@ struct event_filter {
   bool audit = false;       ///< only facts that say who caused them
   time_point since;         ///< only facts of this time and later
   std::uint64_t until = 0;  ///< the stream ends after the fact with this number; 0: never
+  fact_choice tells;        ///< facts that the reader may know of
 };
 /// Server-sent events, from the first fact after the sequence `after` on.
 std::unique_ptr<body_stream> event_stream(std::shared_ptr<storage::reader> storage, std::uint64_t after,

@@ -52,8 +52,11 @@ public:
       return x.workspaces.empty() || may(permission::modify_rp_workspace_bindings, workspace_id{}) ||
              std::any_of(x.workspaces.begin(), x.workspaces.end(),
                          [this](workspace_id in) { return may(permission::view_workspace, in); });
-    else if constexpr (std::is_same_v<F, user_changed> || std::is_same_v<F, cluster_message_changed>)
+    else if constexpr (std::is_same_v<F, user_changed>)
       return true;
+    else if constexpr (std::is_same_v<F,
+                                      cluster_message_changed>) // everybody is told of it once it has begun
+      return x.begins <= x.at || may(permission::view_master_config, workspace_id{});
     else if constexpr (std::is_same_v<F, user_setting_changed> || std::is_same_v<F, project_visited>)
       return x.user == by_.user;
     else if constexpr (requires { x.agent; }) // everybody may see hosts

@@ -76,6 +76,12 @@ client::query wanted_lines(const session& s) {
   return out;
 }
 
+std::optional<error> misses_search(const arguments& given) {
+  if (!given.has("--regex") || given.has("--search"))
+    return std::nullopt;
+  return error{errc::invalid, "--regex says how the TEXT of --search is read, and --search is missing"};
+}
+
 /// Prints the last lines, oldest first.
 result<void> print_tail(client::server& cluster, trial_id id, std::int64_t count, client::query with,
                         log_printer& printer) {
@@ -171,6 +177,8 @@ int follow_experiment(session& s, client::server& cluster, experiment_id id, log
 } // namespace
 
 int trial_logs(session& s, const arguments& given) {
+  if (const auto odd = misses_search(given))
+    return s.fail(*odd);
   auto cluster = s.server();
   if (!cluster)
     return s.fail(cluster.error());
@@ -185,6 +193,8 @@ int trial_logs(session& s, const arguments& given) {
 }
 
 int experiment_logs(session& s, const arguments& given) {
+  if (const auto odd = misses_search(given))
+    return s.fail(*odd);
   auto cluster = s.server();
   if (!cluster)
     return s.fail(cluster.error());

@@ -193,6 +193,8 @@ struct webhook_courier::inside {
     curl_easy_setopt(t.easy, CURLOPT_OPENSOCKETDATA, &t);
     curl_easy_setopt(t.easy, CURLOPT_WRITEFUNCTION, take);
     curl_easy_setopt(t.easy, CURLOPT_WRITEDATA, &t);
+    curl_easy_setopt(t.easy, CURLOPT_HEADERFUNCTION, take);
+    curl_easy_setopt(t.easy, CURLOPT_HEADERDATA, &t);
     curl_multi_add_handle(multi, t.easy);
     open.emplace(t.easy, std::move(made));
   }

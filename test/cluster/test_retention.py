@@ -241,3 +241,37 @@ def test_what_a_policy_or_a_user_removes_is_a_task_too(cluster):
     task = b.get_GetTask(admin, taskId=done[0]["id"]).task
     assert task.taskType == b.v1TaskType.CHECKPOINT_GC and task.endTime
     assert "files that match w* of 1 checkpoint of experiment" in log_of(b, admin, task.taskId)
+
+
+@contextlib.contextmanager
+def held(folder):
+    """A folder whose files nobody can remove, root neither."""
+    if subprocess.run(["chattr", "-R", "+i", str(folder)], capture_output=True).returncode != 0:
+        pytest.skip("this filesystem or this user cannot make files immutable")
+    try:
+        yield
+    finally:
+        subprocess.run(["chattr", "-R", "-i", str(folder)], check=True)
+
+
+def test_what_could_not_be_removed_is_there_and_the_rest_counts_as_deleted(cluster):
+    b, admin = stock(cluster)
+    id = submit(cluster, "save_trial_best: 9, save_trial_latest: 9")
+    first, second, *_ = [one["uuid"] for one in cluster.checkpoints(id)]
+    state = lambda uuid: b.get_GetCheckpoint(admin, checkpointUuid=uuid).checkpoint.state.name
+    with held(cluster.root / "saved" / first):
+        with pytest.raises(errors.APIException, match="not permitted"):
+            b.post_CheckpointsRemoveFiles(admin, body=b.v1CheckpointsRemoveFilesRequest(checkpointUuids=[first, second], checkpointGlobs=["**/*"]))
+        assert (state(first), state(second)) == ("PARTIALLY_DELETED", "DELETED")
+        assert b.get_GetCheckpoint(admin, checkpointUuid=first).checkpoint.resources
+        b.delete_DeleteExperiment(admin, experimentId=id)
+        failed = lambda: b.get_GetExperiment(admin, experimentId=id).experiment.state.name == "DELETE_FAILED"
+        wait_for(failed, 60)
+        left = [one["uuid"] for one in alive(cluster, id)]
+        assert left == [first] == folders(cluster), "the files of all others are gone"
+        with pytest.raises(errors.APIException, match="its deletion has begun"):
+            b.post_ContinueExperiment(admin, body=b.v1ContinueExperimentRequest(id=id, overrideConfig=""))
+    b.post_CheckpointsRemoveFiles(admin, body=b.v1CheckpointsRemoveFilesRequest(checkpointUuids=[first], checkpointGlobs=["**/*"]))
+    assert state(first) == "DELETED" and folders(cluster) == []
+    b.delete_DeleteExperiment(admin, experimentId=id)
+    wait_for(lambda: cluster.call(f"/api/v1/experiments/{id}")[0] == 404, 60)

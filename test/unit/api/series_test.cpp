@@ -640,6 +640,13 @@ TEST(Importance, OverTheRouteAndBelowEightTrials) {
   auto x = asked(t, "/troupe/v1/experiments/7/importance");
   EXPECT_EQ(x["method"], "PED-ANOVA");
   EXPECT_EQ(x["trials"], 41);
+  std::string some = "100";
+  for (int i = 101; i < 110; ++i)
+    some += "," + std::to_string(i);
+  EXPECT_EQ(asked(t, "/troupe/v1/experiments/7/importance?trials=" + some)["trials"], 10);
+  asked(t, "/troupe/v1/experiments/7/importance?trials=100,101", 400);
+  asked(t, "/troupe/v1/experiments/7/importance?trials=100,x", 400);
+  asked(t, "/troupe/v1/experiments/7/importance?trials=9999", 404);
   EXPECT_EQ(x["hparams"][0]["name"], "net.depth") << x.dump();
   const auto own = t.reader->experiment_rows[7].metric;
   EXPECT_EQ(asked(t, "/troupe/v1/experiments/7/importance?metric=" + own), x);
