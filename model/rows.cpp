@@ -86,6 +86,19 @@ std::uint32_t continuation_of(const std::vector<run_id>& continued, run_id run) 
     std::count_if(continued.begin(), continued.end(), [&](const run_id& before) { return before < run; }));
 }
 
+std::string_view state_of(const trial_row& trial) {
+  if (trial.state != trial_state::stopping)
+    return name(trial.state);
+  switch (trial.ends_as) {
+  case trial_state::canceled:
+    return name(trial.killed ? experiment_state::stopping_killed : experiment_state::stopping_canceled);
+  case trial_state::error:
+    return name(experiment_state::stopping_error);
+  default:
+    return name(experiment_state::stopping_completed);
+  }
+}
+
 bool archived(const metric_row& report, const std::vector<run_row>& runs) {
   return std::any_of(runs.begin(), runs.end(), [&](const run_row& r) {
     return r.run > report.run && r.from_steps > 0 && report.steps > r.from_steps;

@@ -166,13 +166,15 @@ struct trial_row {
   std::uint64_t number = 0;      ///< number in its project, counted from 1 and never given again
   bool archived = false;         ///< this trial's own mark, independent of the experiment's mark
   deletion_step deletion = deletion_step::none;
-  std::string stuck; ///< why the deletion failed
+  std::string stuck;                            ///< why the deletion failed
+  trial_state ends_as = trial_state::completed; ///< while it stops: the state in which it will end
+  bool killed = false;                          ///< while it stops: at once, without a last checkpoint
   /// Steps of the newest report that is not a sample. A reader adds them, because the row changes only by
   /// facts.
   std::int64_t reported_steps = 0;
   TROUPE_PACKED(id, experiment, key, state, hparams, seed, restarts, created, ended, why, runs, best, latest,
                 latest_checkpoint, checkpoint_count, checkpoint_bytes, stopped, metadata, progress, continued,
-                log_policy, heard, number, archived, deletion, stuck)
+                log_policy, heard, number, archived, deletion, stuck, ends_as, killed)
 };
 /// Number of the continuation that a run belongs to; 0 for runs before the first one.
 std::uint32_t continuation_of(const std::vector<run_id>& continued, run_id run);
@@ -188,6 +190,9 @@ struct checkpoint_row {
   checkpoint_state state = checkpoint_state::completed;
   TROUPE_PACKED(saved, trial, experiment, run, at, state)
 };
+
+/// The name of the trial's state; while it stops, it says how the trial will end, as that of an experiment.
+std::string_view state_of(const trial_row& trial);
 
 /// One report of a trial; rows are in the order of arrival.
 struct metric_row {

@@ -295,7 +295,7 @@ result<void> sort_trials(const call& c, std::vector<trial_row>& rows) {
       return x.ended == time_point{} ? std::nullopt : std::optional(x.ended);
     });
   else if (by == "SORT_BY_STATE")
-    sort_unset_last(rows, down, [](const trial_row& x) { return std::optional(name(x.state)); });
+    sort_unset_last(rows, down, [](const trial_row& x) { return std::optional(state_of(x)); });
   else if (by == "SORT_BY_BEST_VALIDATION_METRIC")
     sort_unset_last(rows, down, [&](const trial_row& x) { return metric_of(x.best); });
   else if (by == "SORT_BY_LATEST_VALIDATION_METRIC")
@@ -320,7 +320,7 @@ result<value> trials(const call& c) {
     return rows.error();
   if (const auto states = c.query.every("states"); !states.empty())
     std::erase_if(*rows, [&](const auto& t) {
-      return std::find(states.begin(), states.end(), state_name(t.state)) == states.end();
+      return std::find(states.begin(), states.end(), state_name(t)) == states.end();
     });
   if (auto sorted = sort_trials(c, *rows); !sorted)
     return sorted.error();

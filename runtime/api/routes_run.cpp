@@ -307,7 +307,7 @@ private:
     if (name == "duration")
       return seconds_of(t.created, t.ended == time_point{} ? c_->now : t.ended);
     if (name == "state")
-      return value(troupe::name(t.state));
+      return value(state_of(t));
     if (name == "experimentProgress")
       return value(std::round(row.progress * 100));
     if (name == "searcherMetricsVal")
@@ -521,7 +521,7 @@ result<value> run_shape(const call& c, trial_id id, const place_book& places) {
   const auto place = places.place_of(row->project, *c.parts->users);
   value out = {{"id", id.value},
                {"startTime", to_rfc3339(trial->created)},
-               {"state", state_name(trial->state)},
+               {"state", state_name(*trial)},
                {"labels", row->labels},
                {"checkpointSize", std::to_string(trial->checkpoint_bytes)},
                {"checkpointCount", trial->checkpoint_count},

@@ -70,7 +70,7 @@ value slot_shape(const value& slot, const std::string& agent);
 std::string state_name(experiment_state state); ///< "STATE_ACTIVE"
 /// True for every name of state_name, and for further names that Determined shows.
 bool is_state_of_experiments(std::string_view text);
-std::string state_name(trial_state state);
+std::string state_name(const trial_row& trial);
 std::string level_name(const std::string& level); ///< level of a line, as "LOG_LEVEL_INFO"
 std::int64_t steps_processed(const trial_row& row);
 

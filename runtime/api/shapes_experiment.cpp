@@ -26,7 +26,7 @@ std::string config_text(const value& config, const char* outer, const char* inne
 } // namespace
 
 std::string state_name(experiment_state state) { return "STATE_" + std::string(name(state)); }
-std::string state_name(trial_state state) { return "STATE_" + std::string(name(state)); }
+std::string state_name(const trial_row& trial) { return "STATE_" + std::string(state_of(trial)); }
 
 bool is_state_of_experiments(std::string_view text) {
   for (const char* shown : {"STATE_UNSPECIFIED", "STATE_QUEUED", "STATE_PULLING", "STATE_STARTING",

@@ -244,7 +244,7 @@ result<value> trial_shape(const trial_row& row, const storage::reader& storage, 
   const auto steps = std::max(steps_processed(row), *saved ? (*saved)->saved.steps : 0);
   value x = {{"id", row.id.value},
              {"experimentId", row.experiment.value},
-             {"state", state_name(row.state)},
+             {"state", state_name(row)},
              {"hparams", row.hparams.is_null() ? value::object() : row.hparams},
              {"restarts", row.restarts},
              {"preemptions", preemptions(row)},
@@ -293,7 +293,7 @@ value trial_progress_shape(const trial_row& row) {
       agents.push_back(part.agent);
   value x = {{"id", row.id.value},
              {"experimentId", row.experiment.value},
-             {"state", state_name(row.state)},
+             {"state", state_name(row)},
              {"hparams", row.hparams.is_null() ? value::object() : row.hparams},
              {"restarts", row.restarts},
              {"runs", row.runs.size()},

@@ -90,6 +90,8 @@ trial_row join(trial_constant c, trial_changing s) {
   row.archived = s.archived;
   row.deletion = s.deletion;
   row.stuck = std::move(s.stuck);
+  row.ends_as = s.ends_as;
+  row.killed = s.killed;
   return row;
 }
 

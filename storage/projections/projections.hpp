@@ -83,9 +83,11 @@ struct trial_changing {
   bool archived = false;
   deletion_step deletion = deletion_step::none;
   std::string stuck;
+  trial_state ends_as = trial_state::completed;
+  bool killed = false;
   TROUPE_PACKED(state, restarts, ended, why, runs, best, latest, latest_checkpoint, checkpoint_count,
                 newest_recorded, checkpoint_bytes, stopped, metadata, progress, continued, log_policy, heard,
-                number, archived, deletion, stuck)
+                number, archived, deletion, stuck, ends_as, killed)
 };
 
 /// What a trial's best and latest validations were before one of its validations: they are the best and the

@@ -130,6 +130,8 @@ void on(const trial_stop_ordered& x, const subject& of, tables& rows) {
   if (!row || terminal(row->state))
     return;
   row->state = trial_state::stopping;
+  row->ends_as = x.outcome;
+  row->killed = x.kill;
   row->why = x.why;
 }
 

@@ -1,9 +1,10 @@
 """What is kept of an experiment that has ended: checkpoints by its policy, logs by their days, also through kill -9; and the task of type
 CHECKPOINT_GC by which the stock client sees files being deleted."""
 
-import pathlib
-
+import contextlib
 import json
+import pathlib
+import subprocess
 import urllib.request
 
 import pytest
@@ -256,6 +257,7 @@ def held(folder):
 
 def test_what_could_not_be_removed_is_there_and_the_rest_counts_as_deleted(cluster):
     b, admin = stock(cluster)
+    from determined.common.api import errors
     id = submit(cluster, "save_trial_best: 9, save_trial_latest: 9")
     first, second, *_ = [one["uuid"] for one in cluster.checkpoints(id)]
     state = lambda uuid: b.get_GetCheckpoint(admin, checkpointUuid=uuid).checkpoint.state.name

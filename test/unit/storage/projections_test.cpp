@@ -165,6 +165,27 @@ TEST(TrialRow, FollowsTheStatesOfTheTrial) {
   }
 }
 
+TEST(TrialRow, SaysHowATrialThatStopsWillEnd) {
+  const struct {
+    trial_state outcome;
+    bool kill;
+    const char* shown;
+  } cases[] = {
+    {trial_state::completed, false, "STOPPING_COMPLETED"},
+    {trial_state::canceled, false, "STOPPING_CANCELED"},
+    {trial_state::canceled, true, "STOPPING_KILLED"},
+    {trial_state::error, true, "STOPPING_ERROR"},
+  };
+  for (const auto& c : cases) {
+    folded f;
+    f.say("trial/7", started);
+    f.say("trial/7", trial_stop_ordered{t0, c.outcome, c.kill, "why"});
+    EXPECT_EQ(state_of(f.trial()), c.shown);
+    f.say("trial/7", trial_ended{t0, c.outcome, "why"});
+    EXPECT_EQ(state_of(f.trial()), name(c.outcome));
+  }
+}
+
 TEST(TrialRow, KeepsTheBestAndTheLatestValidation) {
   struct {
     const char* why;
