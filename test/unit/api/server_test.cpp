@@ -212,7 +212,7 @@ TEST(Server, StreamsFactsThatSayWhoDidItAndEndsWhereItIsAsked) {
   x.reader->add("cluster", later);
   const auto newest = x.reader->sequence();
   const auto ask = [&](const std::string& query) {
-    return raw_client{x.http->port()}.ask("GET", "/troupe/v1/events?after=0" + query, x.token());
+    return raw_client{x.http->port()}.ask("GET", "/troupe/v1/events?after=0" + query, x.token("admin"));
   };
   const auto bound = "&until=" + std::to_string(newest);
   auto all = ask(bound);
@@ -252,6 +252,70 @@ TEST(Server, FollowsALogToTheTrialsEnd) {
   EXPECT_EQ(got.status, 200);
   EXPECT_NE(got.head.find("Transfer-Encoding: chunked"), std::string::npos);
   EXPECT_EQ(std::count(got.body.begin(), got.body.end(), '\n'), 4);
+}
+
+TEST(Server, TellsOfPeopleOnlyWhatTheOperationsShow) {
+  live x;
+  const user_id admin{1}, determined{2};
+  const auto say = [&](auto fact, const char* by) {
+    fact.at = t0;
+    fact.by = by;
+    x.reader->add("cluster", fact);
+  };
+  const auto group = [](std::vector<user_id> members) {
+    group_changed g;
+    g.members = std::move(members);
+    return g;
+  };
+  const auto token = [](user_id of) {
+    token_changed t;
+    t.user = of;
+    return t;
+  };
+  const auto setting = [](user_id of) {
+    user_setting_changed s;
+    s.user = of;
+    return s;
+  };
+  const auto hook = [](std::uint64_t workspace) {
+    webhook_changed w;
+    w.workspace = {workspace};
+    return w;
+  };
+  cluster_message_changed now, later;
+  now.begins = t0;
+  later.begins = t0 + 10s;
+  workspace_changed own;
+  own.id = {2};
+  own.owner = "determined";
+  workspace_changed other;
+  other.id = {3};
+  other.owner = "ada";
+  say(own, "a");
+  say(other, "b");
+  say(group({admin}), "c");
+  say(group({admin, determined}), "d");
+  say(token(admin), "e");
+  say(token(determined), "f");
+  say(setting(admin), "g");
+  say(setting(determined), "h");
+  say(hook(0), "i");
+  say(hook(2), "j");
+  say(hook(3), "k");
+  say(now, "l");
+  say(later, "m");
+  const auto told = [&](const char* to) {
+    const auto until = "&until=" + std::to_string(x.reader->sequence());
+    const auto got =
+      raw_client{x.http->port()}.ask("GET", "/troupe/v1/events?after=0&kind=audit" + until, x.token(to));
+    std::string by;
+    for (auto at = got.body.find("\"by\":\""); at != std::string::npos;
+         at = got.body.find("\"by\":\"", at + 1))
+      by += got.body[at + 6];
+    return by;
+  };
+  EXPECT_EQ(told("admin"), "abcdefgijklm");
+  EXPECT_EQ(told("determined"), "abdfhijl");
 }
 
 TEST(Server, EndsAStreamWithTheLoginThatItWasAskedBy) {
