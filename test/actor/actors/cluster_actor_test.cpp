@@ -1197,6 +1197,56 @@ TEST_F(UnmanagedTrials, OneMoreOfThemReadsNoRowsOfTheOthers) {
   EXPECT_EQ(stored->reads()->trials({1})->size(), 151u);
 }
 
+TEST_F(UnmanagedTrials, ReportsAndLinesAreSignsOfLife) {
+  const auto silent = made("a"), reports = made("b"), prints = made("c");
+  for (const auto id : {silent, reports, prints})
+    start(id);
+  const auto shown = [this](std::uint64_t id) {
+    return std::string(name(stored->reads()->trial({id})->state));
+  };
+  pass(4min);
+  const auto now = stored->reads()->trial({silent})->heard + 4min;
+  for (std::uint64_t n = 1; n <= 20; ++n) {
+    const auto steps = static_cast<std::int64_t>(n);
+    const auto metrics = to_msgpack({{"loss", 0.5}});
+    ASSERT_TRUE(
+      stored->report({{trial_id{reports}, {1}}, 0, "process", n, {{"training", steps, now, metrics, ""}}}));
+  }
+  const log_line line{1, now, {trial_id{prints}, {1}}, "", 0, "stdout", "INFO", "a line"};
+  ASSERT_TRUE(stored->log({trial_id{prints}, {line}, "http", 1}));
+  ASSERT_TRUE(stored->commit());
+  pass(2min);
+  EXPECT_EQ(shown(silent), "ERROR");
+  EXPECT_EQ(shown(reports), "RUNNING");
+  EXPECT_EQ(shown(prints), "RUNNING");
+  pass(4min);
+  EXPECT_EQ(shown(reports), "ERROR");
+  EXPECT_EQ(stored->reads()->trial({reports})->ended, stored->reads()->trial({prints})->ended)
+    << "since the last sign, not since the start";
+  EXPECT_EQ(stored->reads()->trial({reports})->ended - stored->reads()->trial({silent})->ended, 4min);
+}
+
+TEST_F(UnmanagedTrials, TheirLinesMeetLogPolicies) {
+  const auto id = made("a");
+  start(id);
+  line_matched match;
+  match.allocation = {trial_id{id}, {1}};
+  match.policy = "oom";
+  match.pattern = "out of memory";
+  match.line = "CUDA error: out of memory";
+  match.exclude_agent = match.cancel_retries = true;
+  for (int twice = 0; twice < 2; ++twice)
+    ASSERT_TRUE(ask<committed>(lines_matched{{match}}));
+  EXPECT_EQ(stored->reads()->trial({id})->log_policy, "oom");
+  const auto facts = stored->reads()->facts_of(entity(trial_id{id}), 0);
+  EXPECT_EQ(std::count_if(facts->begin(), facts->end(),
+                          [](const auto& one) {
+                            const auto fact = decode_as<trial_fact>(one);
+                            return fact && std::holds_alternative<log_policy_matched>(*fact);
+                          }),
+            1);
+}
+
 TEST_F(UnmanagedTrials, OneThatIsDeletedCountsNoMore) {
   const auto first = made("a"), second = made("b");
   start(first);
