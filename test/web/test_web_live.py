@@ -100,7 +100,19 @@ def test_the_page_goes_on_after_kill_9_of_the_master(tmp_path, chromium):
         tab.page.wait_for_selector("main[data-page=settings][data-state=ready]")
         site.kill_node()
         tab.page.wait_for_selector("[data-testid=live][data-state=lost]")
+        asked = []
+        context.route(re.compile("/ui/$"), lambda route: (asked.append(route), route.continue_()))
         site.up(slots=2)
+        tab.page.wait_for_selector("[data-testid=live][data-state=live]")
+        wait_for(lambda: (tab.page.wait_for_timeout(50), asked)[1])
+        assert tab.page.get_by_role("button", name="Reload").count() == 0, "the same page is there"
+        context.unroute(re.compile("/ui/$"))
+        context.route(re.compile("/ui/$"), lambda route: route.fulfill(body="<script type=module src=/ui/assets/index-another.js></script>"))
+        site.kill_node()
+        tab.page.wait_for_selector("[data-testid=live][data-state=lost]")
+        site.up(slots=2)
+        tab.page.get_by_role("button", name="Reload").wait_for()
+        context.unroute(re.compile("/ui/$"))
         tab.page.goto(site.url() + "/ui/experiments?q=name~after")
         tab.page.wait_for_selector("[data-testid=live][data-state=live]")
         search = site.submit_search(name="after", trials=1)
@@ -432,6 +444,12 @@ def test_time_travel_shows_what_was(site, page):
     page.page.wait_for_selector('[role=grid][data-all="0"]')
     page.page.wait_for_selector("[data-testid=as-of]:has-text('as of 20')")
     page.at("at=")
+    at = lambda: page.page.evaluate("new URL(location.href).searchParams.get('at')")
+    first = at()
+    page.page.keyboard.press("ArrowRight")
+    wait_for(lambda: at() not in (first, None), what=at)
+    page.page.keyboard.press("ArrowLeft")
+    wait_for(lambda: at() == first, what=at)
     assert page.page.get_by_role("button", name="Fork").count() == 0
     history = page.page.request.get(site.url() + f"/troupe/v1/experiments/{site.search}/history").json()["history"]
     sequences = [h["sequence"] for h in history]

@@ -141,6 +141,18 @@ function lookWhoOneIs(same: (now: Session) => void, away: () => void = () => und
     }, away); // the server cannot be reached
 }
 
+/** The server began anew: whether it has another page than this one, although its version is the same. */
+function lookForAnotherPage(): void {
+  const own = document.querySelector<HTMLScriptElement>("script[type=module][src]")?.src;
+  if (!own) return;
+  void fetch("/ui/").then(
+    async (x) => {
+      if (x.ok && !(await x.text()).includes(new URL(own).pathname)) newVersion.value = true;
+    },
+    () => undefined, // the server is away again
+  );
+}
+
 /** Called when a stream has failed, because the user may no longer be signed in. `looked` is the time of the last request in ms. */
 let looked = 0;
 function streamHasFailed(): void {
@@ -187,6 +199,7 @@ function heard(e: MessageEvent<{ kind: string; state?: "live" | "lost" | "idle";
   const event = { name: m.name, data: m.data } as LiveEvent;
   if (event.name === "hello") {
     if (event.data.version !== session.peek()?.version) newVersion.value = session.peek() != null;
+    else if (event.data.masterId !== session.peek()?.masterId) lookForAnotherPage();
     if (event.data.user !== session.peek()?.user.id) return tellWhoOneIs();
     if (m.after) {
       missed = true;

@@ -6,14 +6,15 @@ import { get } from "./api";
 import { wholesFailed } from "./page";
 import { factOf } from "./queries";
 import { params, pastAt, set } from "./router";
-import { clean } from "./text";
+import { zone } from "./settings";
+import { clean, moment as spoken } from "./text";
 import { Link, refused, tell, Time } from "./ui";
 import type { History, Moment } from "./api_types";
 
 /** The time in ms of the fact after which an experiment is shown; NaN while it is not known. */
 export const pastTime = signal(NaN);
 
-const whole = 1000; // number of places of the slider; the last one is the present
+const whole = 1000; // number of places of the slider while the facts are not known; the last one is the present
 
 export function TimeSlider(props: { experiment: number }) {
   const history = useSignal<Moment[] | null>(null);
@@ -46,10 +47,11 @@ export function TimeSlider(props: { experiment: number }) {
     const to = list[Math.min(list.length - 1, Math.max(0, i))];
     set({ at: to && i < list.length - 1 ? to.sequence : null }, true);
   };
+  const last = all.length > 1 ? all.length - 1 : whole; // a place for each fact, once they are known
   const slide = (place: number) => {
     playing.value = false;
     clearTimeout(due.current);
-    due.current = setTimeout(() => void load().then((list) => list.length > 0 && move(place >= whole ? list.length - 1 : Math.floor((place / whole) * (list.length - 1)), list)), 120);
+    due.current = setTimeout(() => void load().then((list) => list.length > 0 && move(Math.floor((place / last) * (list.length - 1)), list)), 120);
   };
   // Plays forward, so that the whole history takes about half a minute.
   useEffect(() => {
@@ -75,9 +77,10 @@ export function TimeSlider(props: { experiment: number }) {
           type="range"
           data-testid="time-slider"
           min={0}
-          max={whole}
-          value={at > 0 && all.length > 1 ? Math.round((here / (all.length - 1)) * whole) : whole}
-          aria-valuetext={moment ? `as of ${moment.at}` : "now"}
+          max={last}
+          value={at > 0 && all.length > 1 ? here : last}
+          aria-valuetext={moment ? `as of ${spoken(moment.at, zone.value)}` : "now"}
+          onFocus={() => void load()}
           onInput={(e) => slide(Number(e.currentTarget.value))}
         />
       </label>

@@ -398,9 +398,9 @@ function Trials(props: { of: Experiment }) {
 function AllCurves(props: { of: Experiment }) {
   const e = props.of;
   // What the chart does not need is loaded after the chart.
-  const { rows } = useTrials(e.id, [], params.value.text("group") === "" ? stood : undefined);
-  const { metrics } = useMetrics(e.id, stood);
   const asked = params.value.list("sel").map(Number).filter(Number.isFinite);
+  const { rows } = useTrials(e.id, [], params.value.text("group") === "" && asked.length === 0 ? stood : undefined);
+  const { metrics } = useMetrics(e.id, stood);
   const there = new Set((rows.value ?? []).map((t) => t.id));
   const some = asked.length > 0;
   const sel = rows.value ? asked.filter((id) => there.has(id)) : asked; // other selected trials may have been deleted
