@@ -15,7 +15,7 @@ import { restarts, restartsOver } from "./restarts";
 import { held, heldText, lanes } from "./timeline";
 import { heldBy, holderOf, slotState, slotWord } from "./slots";
 import { stepNames, steps } from "./steps";
-import { goals, isEven, wanted } from "./goals";
+import { goals, isEven, valueAt, wanted } from "./goals";
 
 const passes = (filter: string, row: Record<string, Cell>): boolean => {
   const p = parse(filter, new Set(Object.keys(row)));
@@ -685,4 +685,9 @@ test("the aims of a search are read as the searcher reads them", () => {
   expect(wanted(of({ metrics: ["loss", "acc"], smaller_is_better_each: [true, false] }))).toBe("smallest loss and largest acc");
   expect(wanted(of({ metrics: ["loss", "acc"], smaller_is_better: [false, true] }))).toBe("largest loss and smallest acc");
   expect(wanted(of({ metrics: ["loss", "acc"], smaller_is_better: false }))).toBe("largest loss and largest acc");
+});
+
+test("a checkpoint has the metrics of its search from the validation at its step", () => {
+  const at = (avgMetrics: Record<string, unknown>) => ({ training: { validationMetrics: { avgMetrics } } });
+  expect([valueAt(at({ loss: 0.5, size: "NaN" }), "loss"), valueAt(at({ loss: 0.5, size: "NaN" }), "size"), valueAt(at({ loss: 0.5 }), "acc"), valueAt({ training: {} }, "loss")]).toEqual([0.5, NaN, null, null]);
 });
