@@ -387,6 +387,11 @@ def test_slots_of_an_agent_that_drains_say_so(site, page):
     wait_for(lambda: page.page.locator("[data-testid=slots] [data-state=draining]").count() == 4, 10)
     # The stream's state is older than the state that was read after the order.
     page.stays(lambda: page.page.locator("[data-testid=slots] [data-state=draining]").count() == 4, 2)
+    waits = site.submit_search(name="waits", trials=1)
+    page.go("/queue")
+    wait_for(lambda: any("troupe agent enable" in text for text in cells(page.page, "Queue", "free")), 10, what=lambda: cells(page.page, "Queue", "free"))
+    site.cli("experiment", "kill", str(waits))
+    page.go("/cluster")
     page.page.get_by_role("button", name="Take work again").click()
     page.page.wait_for_selector("[data-testid=slots] [data-state=free]")
     site.cli("experiment", "kill", str(search))

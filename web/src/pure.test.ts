@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { comparator, condition, holds, parse, sorting, wholeKeys, type Cell } from "./filter";
 import { appended, band, clipped, smoothed } from "./smooth";
 import { areClose, areTiny, bounds, fitting, heatLine, linear, logarithmic, logarithmicEnds, logarithmicTicks, looks, looksOf, multiples, niceStep, niceTicks } from "./scales";
-import { firstErrorLine, standing, wouldFree } from "./reasons";
+import { firstErrorLine, standing, wayOut, wouldFree } from "./reasons";
 import { before, lastState, lastStates, segments } from "./terminal";
 import { bytes, clean, clock, csv, flat, moment, named, number, plain, seconds, short, span, worded } from "./text";
 import { joined, patched, pieces, read } from "./address";
@@ -473,6 +473,11 @@ describe("why something waits", () => {
     [{ state: "CANCELED", trials: { running: 0, waiting: 0, paused: 0 }, waiting: [], reason: { code: "ended", text: "was ended: killed by ada" } }, "was ended: killed by ada"],
   ])("%#", (x, text) => expect(standing({ experiment: 3, pool: "default", since: "", advice: "", wouldFree: [], reason: { code: "paused", text: "it is paused" }, ...x })).toBe(text));
   test("what would free slots", () => expect(wouldFree(waits)).toBe(`1.1 (8 slots on a, b) ends in about ${span(360)}; 2.1 (1 slot on c) could be preempted; 6.1 (1 slot on c) could be preempted in about ${span(17)}; 5.1 (1 slot on c) is being preempted for 4.1`));
+  test("what one can do where nothing that runs would free slots", () => {
+    const advice = "troupe agent enable vm";
+    expect([wayOut({ ...waits, wouldFree: [], advice }), wayOut({ ...waits, wouldFree: [] })]).toEqual([advice, ""]);
+    expect(wayOut({ ...waits, advice })).toBe(wouldFree(waits));
+  });
 });
 
 describe("the first error line", () => {
