@@ -5,7 +5,7 @@ import re
 import subprocess
 import urllib.parse
 
-from web_site import BINARY, Page, Site, cells, wait_for
+from web_site import BINARY, Page, Site, cells, chart, wait_for
 
 EVENTS = '[role=grid][aria-label="Events"]'
 
@@ -549,6 +549,18 @@ def test_a_smoothing_that_there_is_not_is_said(site, page):
     page.page.get_by_label("Smoothing").fill("0.5")
     page.page.keyboard.press("Enter")
     wait_for(lambda: page.page.locator("main .fault").count() == 0, 5)
+    page.fine()
+
+
+def test_spikes_are_clipped_and_counted(site, page):
+    script = "import troupe\np = troupe.params(x=1)\nfor step in range(1, 17):\n    troupe.validate({'loss': 1e6 if step == p.x else 2 - step / 10}, step=step)\n"
+    experiment = site.submit("spikes", script, "hyperparameters: {x: {type: int, minval: 1, maxval: 6, count: 6}}\nsearcher: {name: grid, metric: loss, max_concurrent_trials: 4}\nresources: {slots_per_trial: 0}")
+    site.wait_ended(experiment)
+    said = "6 reported values lie beyond the ends of the Y axis"
+    page.go(f"/experiments/{experiment}/curves")
+    assert said not in chart(page).inner_text()
+    page.page.get_by_label("Clip outliers").check()
+    page.page.get_by_text(said).wait_for()
     page.fine()
 
 

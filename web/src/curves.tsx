@@ -14,7 +14,7 @@ import { looks, looksOf } from "./scales";
 import { axisOf, metricAxes, parts, rangeOf, seriesPath, seriesQuery } from "./queries";
 import { restartsOver, type Mark } from "./restarts";
 import { isTopic } from "./topics";
-import { appended, band, clipped, smoothed, type Fresh } from "./smooth";
+import { appended, band, beyond, clipped, smoothed, type Fresh } from "./smooth";
 import { clean, flat, metricOf, nameOf, number, short, csv, worded } from "./text";
 import { Failed, save, useRead } from "./ui";
 import { hovered } from "./hover";
@@ -380,7 +380,11 @@ export function Curves(props: CurvesProps) {
   const group = props.trials && !hparams.includes(by) ? "" : by;
   // While the trials are not known, nobody knows which curves belong to one group.
   const drawn: Drawn[] | null = useMemo(() => (lines.value && (group === "" || props.trials) ? dress(lines.value, { smooth, group, byId }) : null), [lines.value, smooth, group, group && byId]);
-  const yRange = useMemo(() => (clip && drawn ? clipped(drawn.flatMap((d) => d.y), logY) : null), [clip, drawn, logY]);
+  const [yRange, outliers] = useMemo<[[number, number] | null, number]>(() => {
+    const reported = clip ? (lines.value ?? []).flatMap((l) => l.y) : [];
+    const ends = clipped(reported, logY);
+    return [ends, ends ? beyond(reported, ends, logY) : 0];
+  }, [clip, lines.value, logY]);
   const options = named.includes(wanted) || !wanted ? named : [wanted, ...named];
   const thin = lines.value?.some((l) => l.x.length < l.count) ?? false;
   const more = props.only ? 0 : (props.trials?.length ?? 0) - mostTrials;
@@ -481,6 +485,7 @@ export function Curves(props: CurvesProps) {
           }
           note={[
             ...(more > 0 ? [`the best ${mostTrials} of ${mostTrials + more} trials`] : []),
+            ...(outliers > 0 ? [`${outliers} reported ${outliers === 1 ? "value lies" : "values lie"} beyond the ends of the Y axis`] : []),
             ...(thin ? ["thinned out: the first, last, lowest and highest report of each stretch"] : []),
           ].join("; ")}
           numbers={lines}

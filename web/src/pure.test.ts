@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { comparator, condition, holds, parse, sorting, wholeKeys, type Cell } from "./filter";
-import { appended, band, clipped, smoothed } from "./smooth";
+import { appended, band, beyond, clipped, smoothed } from "./smooth";
 import { areClose, areTiny, bounds, fitting, heatLine, linear, logarithmic, logarithmicEnds, logarithmicTicks, looks, looksOf, multiples, niceStep, niceTicks } from "./scales";
 import { firstErrorLine, standing, wayOut, wouldFree } from "./reasons";
 import { before, lastState, lastStates, segments } from "./terminal";
@@ -108,14 +108,38 @@ describe("smoothing", () => {
     expect(range[1]).toBeLessThan(200);
     expect(clipped([1])).toBeNull();
     expect(clipped([NaN, NaN, Infinity])).toBeNull();
-    const huge = clipped([-1e308, 0, 1e308])!;
+    const huge = clipped([-1e308, ...Array.from({ length: 9 }, () => 1e307), 1e308])!;
     expect(huge.every(Number.isFinite)).toBe(true);
   });
+  const decay = Array.from({ length: 16 }, (_, i) => 2 - i / 10);
+  const curves = (spike: number) => Array.from({ length: 12 }, (_, t) => decay.map((y, i) => (i === t ? spike : y))).flat();
+  test.each<[string, number[], [number, number]]>([
+    ["a spike in each curve", curves(1e6), [0, 3]],
+    ["a spike downwards", curves(-1e6), [0, 3]],
+    ["a fifth of the values at one end", [...decay, 1e6, 2e6, 3e6, 4e6], [0, 3]],
+    ["a fifth at both ends", [...decay, 1e6, 2e6, 3e6, 4e6, -1e6, -2e6, -3e6, -4e6], [0, 3]],
+    ["a spike of a constant curve", [...Array.from({ length: 16 }, () => 0.7), 1e6], [0.6, 0.8]],
+    ["a spike of a curve of zeros", [...Array.from({ length: 16 }, () => 0), 1e6], [-1, 1]],
+  ])("clips %s", (_, values, [low, high]) => {
+    const range = clipped(values)!;
+    expect([range[0] >= low, range[0] < range[1], range[1] <= high]).toEqual([true, true, true]);
+    expect(beyond(values, range)).toBe(values.filter((v) => Math.abs(v) >= 1e6).length);
+  });
+  test("clips nothing where nothing is far out", () => {
+    for (const values of [decay, [1, 2], [0.1, 0.1, 0.1, 0.1, 0.2], [-1e308, 0, 1e308]]) expect(clipped(values)).toBeNull();
+    expect(beyond([NaN, -Infinity, Infinity], [0, 1])).toBe(0);
+  });
   test("a range on a logarithmic axis stays above 0", () => {
-    const range = clipped([0.001, 0.002, 5, 10, -3, 0], true)!;
-    expect(range[0]).toBeGreaterThan(0);
-    expect(range[0]).toBeLessThan(0.0011);
+    const decades = Array.from({ length: 16 }, (_, i) => Math.pow(10, -i / 4)); // far apart, and none is far out by its logarithm
+    expect(clipped(decades, true)).toBeNull();
+    expect(clipped(decades)).not.toBeNull();
+    const range = clipped([...decades, 1e-30, -3, 0], true)!;
+    expect(range[0]).toBeGreaterThan(1e-5);
+    expect(range[0]).toBeLessThan(2e-4);
+    expect(beyond([...decades, 1e-30, -3, 0], range, true)).toBe(1);
     expect(clipped([-1, -2, 0], true)).toBeNull();
+    const level = clipped([...Array.from({ length: 9 }, () => 0.1), 1e6], true)!;
+    expect([level[0] < 0.1, level[1] > 0.1, level[1] < 1]).toEqual([true, true, true]);
   });
   test("what one drags over is kept in numbers that still tell it from what is beside it", () => {
     expect(bounds(0.123456789, 0.987654321)).toEqual([0.1234, 0.9877]);
