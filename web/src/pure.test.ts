@@ -12,7 +12,7 @@ import { alive, othersOpen, steerable } from "./ended";
 import { keptIn, listOf, topOf } from "./spot";
 import { parts } from "./yaml";
 import { restarts, restartsOver } from "./restarts";
-import { held, heldText, lanes } from "./timeline";
+import { held, heldText, lanes, withStates, type Held } from "./timeline";
 import type { MetricValue } from "./api_types";
 import { against, boundsOf, fateText } from "./rungs";
 import { heldBy, holderOf, slotState, slotWord } from "./slots";
@@ -585,27 +585,42 @@ describe("the timeline", () => {
   const fact = (sequence: number, type: string, trial?: number) => ({ sequence, type, at: new Date(1_000_000 + sequence * 1000).toISOString(), ...(trial ? { trial } : {}) });
   const history = [fact(1, "experiment_created"), fact(2, "run_started", 1), fact(3, "run_started", 2), fact(4, "allocation_placed", 1), fact(6, "allocation_closed", 1), fact(7, "run_ended", 1), fact(8, "allocation_placed", 2), fact(9, "run_started", 1), fact(11, "allocation_placed", 1)];
   const at = (n: number) => 1_000_000 + n * 1000;
+  const bar = (trial: number, from: number, to: number | null, more: Partial<Held> = {}): Held => ({ trial, run: null, on: [], from, to, ended: "", ...more });
   test("shows when runs held slots, and not when they waited for them", () => {
-    expect(held(history)).toEqual([
-      { trial: 1, from: at(4), to: at(6) },
-      { trial: 2, from: at(8), to: null },
-      { trial: 1, from: at(11), to: null },
-    ]);
-    expect(held(history, 5)).toEqual([{ trial: 1, from: at(4), to: null }]);
+    expect(held(history)).toEqual([bar(1, at(4), at(6)), bar(2, at(8), null), bar(1, at(11), null)]);
+    expect(held(history, 5)).toEqual([bar(1, at(4), null)]);
     const nowhere = { ...fact(5, "allocation_placed", 1), on: [] };
-    expect(held([fact(4, "allocation_placed", 1), nowhere])).toEqual([{ trial: 1, from: at(4), to: at(5) }]);
+    expect(held([fact(4, "allocation_placed", 1), nowhere])).toEqual([bar(1, at(4), at(5), { ended: "LOST" })]);
   });
-  test("has as many lines as there were at once", () => {
-    expect(lanes(held(history), at(20)).bars.map((b) => b.lane)).toEqual([0, 0, 1]);
-    expect(lanes(held(history), at(20)).count).toBe(2);
-    expect(lanes([], 0).count).toBe(0);
+  const vm = (...slots: number[]) => ({ agent: "vm2", slots });
+  const placed = (n: number, trial: number, run: number, on: Held["on"]) => ({ ...fact(n, "allocation_placed", trial), run, on });
+  const closed = (n: number, trial: number, why: string) => ({ ...fact(n, "allocation_closed", trial), why });
+  const gang = [vm(1), { agent: "vm10", slots: [0] }];
+  const runs = held([placed(1, 1, 1, [vm(0)]), placed(2, 2, 1, gang), placed(3, 3, 1, [{ agent: "vm2", slots: [] }]), closed(4, 1, "failed"), placed(5, 1, 2, [vm(0)]), placed(6, 4, 1, [{ agent: "vm2", slots: [] }]), closed(7, 1, "completed"), { ...fact(8, "trial_ended", 2), state: "CANCELED" }]);
+  test("gives each run its own state", () => {
+    const states = new Map([[1, "STATE_COMPLETED"], [2, "STATE_CANCELED"], [3, "STATE_ACTIVE"], [4, "STATE_ACTIVE"]]);
+    expect(withStates(runs, states).map((h) => [h.trial, h.run, h.state])).toEqual([[1, 1, "FAILED"], [2, 1, "CANCELED"], [3, 1, "RUNNING"], [1, 2, "COMPLETED"], [4, 1, "RUNNING"]]);
+    const untold = [bar(1, at(1), at(2)), bar(1, at(3), at(4))];
+    expect(withStates(untold, states).map((h) => h.state)).toEqual(["ENDED", "COMPLETED"]);
+    const stopped = [1, 1, 3].map((trial, i) => bar(trial, at(i), at(i + 1), { ended: "STOPPED" }));
+    expect(withStates(stopped, states).map((h) => h.state)).toEqual(["STOPPED", "COMPLETED", "STOPPED"]);
   });
-  test("names what is hovered: state, times of the settings, how long", () => {
-    const bars = [{ from: Date.UTC(2026, 0, 2, 3, 4, 5), to: Date.UTC(2026, 0, 2, 3, 5, 6) }];
-    expect(heldText("7", "STATE_COMPLETED", bars, 0, "utc")).toBe("Trial 7: COMPLETED, held slots from 2026-01-02 03:04:05Z to 2026-01-02 03:05:06Z (1 min 1 s)");
-    const on = [...bars, { from: Date.UTC(2026, 0, 2, 4, 0, 0), to: null }];
-    expect(heldText("7", "STATE_RUNNING", on, Date.UTC(2026, 0, 2, 4, 0, 9), "utc")).toBe("Trial 7: RUNNING, held slots 2 times since 2026-01-02 03:04:05Z (1 min 10 s in all so far)");
-    expect(heldText("8", "RUNNING", [], 0, "utc")).toBe("");
+  test("has a lane for each slot of each agent, and lanes for runs without slots at the end", () => {
+    const shown = lanes(runs, at(20));
+    expect(shown.lanes).toEqual([{ agent: "vm2", slot: 0 }, { agent: "vm2", slot: 1 }, { agent: "vm10", slot: 0 }, { agent: "", slot: null }, { agent: "", slot: null }]);
+    expect(shown.bars.map((b) => [b.trial, b.run, b.lane, b.agent, b.slot])).toEqual([[1, 1, 0, "vm2", 0], [2, 1, 1, "vm2", 1], [2, 1, 2, "vm10", 0], [3, 1, 3, "vm2", null], [1, 2, 0, "vm2", 0], [4, 1, 4, "vm2", null]]);
+    const old = lanes(held(history), at(20)); // facts that do not say where
+    expect([old.bars.map((b) => b.lane), old.lanes.length]).toEqual([[0, 0, 1], 2]);
+    expect(lanes([], 0)).toEqual({ bars: [], lanes: [] });
+  });
+  test("names what is hovered: run, state, place, times of the settings, how long", () => {
+    const from = Date.UTC(2026, 0, 2, 3, 4, 5);
+    const run = (n: number, state: string, to: number | null) => ({ ...bar(7, from, to, { run: n, on: gang }), state });
+    const first = "run 1 FAILED on vm2 slot 1; vm10 slot 0 from 2026-01-02 03:04:05Z to 2026-01-02 03:05:06Z (1 min 1 s)";
+    expect(heldText("7", [run(1, "FAILED", from + 61_000)], 0, "utc")).toBe(`Trial 7: ${first}`);
+    expect(heldText("7", [run(1, "FAILED", from + 61_000), { ...run(2, "RUNNING", null), on: [vm(0, 1)] }], from + 9000, "utc")).toBe(`Trial 7: ${first}; run 2 RUNNING on vm2 slots 0, 1 since 2026-01-02 03:04:05Z (9 s so far)`);
+    expect(heldText("7", [1, 2, 3, 4].map((n) => run(n, "LOST", from + 15_000)), 0, "utc")).toMatch(/^Trial 7: 4 runs, 1 min 0 s in all; the last: run 2 LOST on /);
+    expect(heldText("8", [], 0, "utc")).toBe("");
   });
 });
 
