@@ -7,7 +7,7 @@ import { before, lastState, lastStates, segments } from "./terminal";
 import { bytes, clean, clock, csv, flat, moment, named, number, plain, seconds, short, span, worded } from "./text";
 import { joined, patched, pieces, read } from "./address";
 import { drawn, goalsFirst, newestFirst } from "./newest";
-import { asked, axisOf, deviceTitle, firstOf, metricAxes, seriesQuery } from "./queries";
+import { asked, axisOf, deviceTitle, firstOf, importanceQuery, metricAxes, seriesQuery } from "./queries";
 import { alive, othersOpen, steerable } from "./ended";
 import { keptIn, listOf, topOf } from "./spot";
 import { parts } from "./yaml";
@@ -736,6 +736,11 @@ test("the aims of a search are read as the searcher reads them", () => {
 test("a checkpoint has the metrics of its search from the validation at its step", () => {
   const at = (avgMetrics: Record<string, unknown>) => ({ training: { validationMetrics: { avgMetrics } } });
   expect([valueAt(at({ loss: 0.5, size: "NaN" }), "loss"), valueAt(at({ loss: 0.5, size: "NaN" }), "size"), valueAt(at({ loss: 0.5 }), "acc"), valueAt({ training: {} }, "loss")]).toEqual([0.5, NaN, null, null]);
+});
+
+test("importance is asked for of all trials, or of those that pass a brush", () => {
+  const of = (metric: string, trials: number[] | null) => asked("/i", importanceQuery(metric, trials));
+  expect([of("", null), of("loss", null), of("", [3, 5]), of("loss", [3])]).toEqual(["/i", "/i?metric=loss", "/i?trials=3,5", "/i?metric=loss&trials=3"]);
 });
 
 describe("the rungs of a search", () => {

@@ -191,6 +191,16 @@ export function useRead<T>(key: string, read: (signal: AbortSignal) => Promise<T
   };
 }
 
+/** A value once it has not changed for a while. */
+export function useRested<T>(value: T, ms: number): T {
+  const rested = useSignal(value);
+  useEffect(() => {
+    const due = setTimeout(() => (rested.value = value), ms);
+    return () => clearTimeout(due);
+  }, [value]);
+  return rested.value;
+}
+
 /** Like `useSignalEffect`, but runs before the next frame, which then shows what has arrived. */
 export function useAtOnce(run: () => void): void {
   const now = useRef(run);
