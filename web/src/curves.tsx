@@ -16,7 +16,7 @@ import { restartsOver, type Mark } from "./restarts";
 import { isTopic } from "./topics";
 import { appended, band, beyond, clipped, smoothed, type Fresh } from "./smooth";
 import { clean, flat, metricOf, nameOf, number, short, csv, worded } from "./text";
-import { Failed, save, useRead } from "./ui";
+import { Failed, NoSuch, save, useRead } from "./ui";
 import { hovered } from "./hover";
 
 export interface Curve {
@@ -320,11 +320,7 @@ export function UnknownAxis(props: { usual?: string }) {
   const asked = params.value.text("x");
   const x = axisOf(asked, props.usual);
   if (asked === "" || asked === x) return null;
-  return (
-    <p class="fault" role="alert">
-      There is no X axis '<bdi>{clean(asked)}</bdi>'. Known are step, time, relative, epoch and metric:NAME; shown is {x}.
-    </p>
-  );
+  return <NoSuch what="X axis" asked={asked} known={["step", "time", "relative", "epoch", "metric:NAME"]} shown={x} />;
 }
 
 /** Says that the smoothing in the address is none, or is beyond what there is. */

@@ -225,6 +225,15 @@ export function Failed(props: { why: unknown; again: () => void; whole?: boolean
   );
 }
 
+/** Says that an address names something that does not exist, and what is shown in its place. */
+export function NoSuch(props: { what: string; asked: string; known: readonly string[]; shown: string }) {
+  return (
+    <p class="fault" role="alert">
+      There is no {props.what} '<bdi>{clean(props.asked)}</bdi>'. Known are {props.known.slice(0, -1).join(", ")} and {props.known.at(-1)}; shown is {props.shown}.
+    </p>
+  );
+}
+
 /** Whether a number can be an id, because an address may hold any digits. */
 export const isId = (id: number): boolean => id > 0 && Number.isSafeInteger(id);
 

@@ -81,7 +81,7 @@ export function Analysis(props: { of: Experiment }) {
   return (
     <>
       {noBrushes(brushText).map((part, i) => (
-        <p key={i} role="status">
+        <p key={i} class="fault" role="alert">
           <bdi>{clean(part)}</bdi> in the address is no range of values, and keeps nothing out. A range is KEY:FROM..TO.
         </p>
       ))}
@@ -98,14 +98,13 @@ export function Analysis(props: { of: Experiment }) {
           <button type="button" onClick={() => set({ brush: null })}>
             Show all
           </button>
-          {empty.map((b, i) => (
-            <span key={i}>
-              {" "}
-              No trial has a value of <bdi>{title(full(b.key))}</bdi>.
-            </span>
-          ))}
         </p>
       )}
+      {empty.map((b, i) => (
+        <p key={i} class="fault" role="alert">
+          No trial has a value of <bdi>{title(full(b.key))}</bdi>, so that none passes.
+        </p>
+      ))}
       {!many && (
         <section>
           <h2>Best so far</h2>

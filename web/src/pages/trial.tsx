@@ -191,7 +191,7 @@ function One(props: PageProps) {
           {props.tab === "resources" && (
             <>
               <CopyLink />
-              <Resources trial={v.trial.id} experiment={v.experiment.id} runs={v.task.allocations.length} />
+              <Resources trial={v.trial.id} experiment={v.experiment.id} runs={v.task.allocations.length} over={ended(v.trial)} />
             </>
           )}
           {props.tab === "checkpoints" && <CheckpointGrid path={`/api/v1/trials/${id}/checkpoints`} topic={`experiment/${v.trial.experimentId}`} command={`troupe checkpoint list --trial ${id}`} goals={goals(v.experiment)} />}
