@@ -145,7 +145,8 @@ def test_a_search_of_several_metrics_opens_with_them(site, page, two):
     page.go(f"/experiments/{two}/checkpoints")
     page.page.wait_for_selector('[role=grid][aria-label="Checkpoints"] [role=row][data-id]')
     for metric in ("loss", "size"):
-        assert all(cells(page.page, "Checkpoints", f"m.validation.{metric}")), metric
+        values = cells(page.page, "Checkpoints", f"m.validation.{metric}")
+        assert values and all(values), (metric, values)
     page.fine()
 
 
