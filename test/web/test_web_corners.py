@@ -577,17 +577,6 @@ def test_an_ended_trial_without_a_sample_says_so(site, page):
     page.fine()
 
 
-def test_an_empty_fork_says_why_it_cannot_be_submitted(site, page):
-    page.go(f"/experiments/{site.search}")
-    page.page.get_by_role("button", name="Fork", exact=True).click()
-    text = page.page.get_by_label("Configuration", exact=True)
-    wait_for(lambda: "searcher" in text.input_value(), 5)
-    text.fill("")
-    page.page.get_by_text("the configuration is empty: there is nothing to submit").wait_for()
-    assert page.page.get_by_role("button", name="Submit").is_disabled()
-    page.fine()
-
-
 def test_an_actor_is_offered_what_it_can_take(site, page):
     page.go("/actors?at=nobody/1")
     box = page.page.get_by_label("Actor nobody/1")

@@ -419,7 +419,7 @@ def test_the_editor_has_colours_and_faults_at_their_line(site, page):
     assert page.page.evaluate("[document.activeElement.selectionStart, document.activeElement.value.slice(document.activeElement.selectionStart, document.activeElement.selectionEnd)]")[1] == "max_restart: 3"
     assert axe(page) == []
     box.fill("")
-    wait_for(lambda: dialog.locator("#editor-faults").inner_text().strip() == "", 5)
+    wait_for(lambda: dialog.locator("#editor-faults").inner_text().strip() == "the configuration is empty: there is nothing to submit", 5)
     assert dialog.get_by_role("button", name="Submit").is_disabled()
     box.fill(text.replace("digits", "forked"))
     dialog.get_by_text("The server accepts it.").wait_for()
