@@ -382,7 +382,9 @@ def test_a_brush_filters_the_others_and_the_grid(site, page):
     wait_for(lambda: page.page.get_attribute("[data-testid=parallel]", "data-trials") == "8", 5)
     page.at(but=["brush"])
     page.go(f"/experiments/{site.search}/analysis?brush=width:0..1")
-    page.page.get_by_text("No trial has a value of width.").wait_for()
+    page.page.get_by_text("No trial has a value of width, so that none passes.").wait_for()
+    with page.page.expect_request(lambda r: "/importance?trials=1," in r.url):  # all eight pass
+        page.go(f"/experiments/{site.search}/analysis?brush=x:0..1")
 
 
 def test_importance_and_rungs(site, page):
@@ -394,6 +396,8 @@ def test_importance_and_rungs(site, page):
     page.page.wait_for_selector("[data-testid=rungs] [data-rung]")
     entered = page.page.locator("[data-testid=rungs] [data-rung='0']").evaluate_all("all => all.map(x => Number(x.dataset.entered))")
     assert sum(entered) == 8
+    fates = page.page.locator("[data-testid=rungs] .rung a").evaluate_all("all => all.map(x => x.title)")
+    assert any(re.fullmatch(r"[\d.]+, went on; last bound: at most [\d.]+", text) for text in fates) and any(re.fullmatch(r"[\d.]+, stopped; bound: at most [\d.]+", text) for text in fates), fates
     text = page.page.inner_text("[data-testid=decisions]")
     assert re.search(r"stopped at rung \d+: [\d.]+ against [\d.]+", text), text[:500]
 

@@ -5,7 +5,9 @@ import re
 import subprocess
 import urllib.parse
 
-from web_site import BINARY, Page, Site, cells, wait_for
+import pytest
+
+from web_site import BINARY, Page, Site, cells, chart, wait_for
 
 EVENTS = '[role=grid][aria-label="Events"]'
 
@@ -549,6 +551,56 @@ def test_a_smoothing_that_there_is_not_is_said(site, page):
     page.page.get_by_label("Smoothing").fill("0.5")
     page.page.keyboard.press("Enter")
     wait_for(lambda: page.page.locator("main .fault").count() == 0, 5)
+    page.fine()
+
+
+@pytest.mark.parametrize("path, text", [
+    ("/cluster?span=7d", "There is no time '7d'. Known are 1h, 24h and 30d; shown is 1h."),
+    ("/experiments/{e}/config?show=b%3Cb%3Eg", "There is no view 'b<b>g'. Known are submitted, resolved and differences; shown is submitted."),
+    ("/experiments/{e}/analysis?brush=nope:1..2", "No trial has a value of nope, so that none passes."),
+    ("/experiments/{e}/analysis?brush=lr:zzz", "lr:zzz in the address is no range of values"),
+])
+def test_a_word_of_an_address_that_means_nothing_is_said(site, page, path, text):
+    page.page.goto(site.url() + "/ui" + path.format(e=site.search))
+    said = page.page.locator("main .fault[role=alert]")
+    said.wait_for()
+    assert said.count() == 1 and text in said.inner_text(), said.all_inner_texts()
+    page.fine()
+
+
+def test_an_ended_trial_without_a_sample_says_so(site, page):
+    trial = site.json("trial", "list", str(site.search))[0]["id"]
+    page.page.route("**/troupe/v1/series?*", lambda route: route.fulfill(json={"sequence": 1, "group": "system", "metric": "", "x": "time", "series": []}))
+    page.go(f"/trials/{trial}/resources")
+    page.page.get_by_text("The trial ended without a sample.").first.wait_for()
+    assert page.page.get_by_text("No sample yet.").count() == 0
+    page.fine()
+
+
+def test_an_actor_is_offered_what_it_can_take(site, page):
+    page.go("/actors?at=nobody/1")
+    box = page.page.get_by_label("Actor nobody/1")
+    box.get_by_text("no actor 'nobody/1'").wait_for()
+    assert box.get_by_role("button").all_inner_texts() == ["Read again", "Close", "Try again"]
+    page.fine_but(404)
+    agent = page.page.request.get(f"{site.url()}/api/v1/agents").json()["agents"][0]["id"]
+    page.go(f"/actors?at=agent/{agent}")
+    box = page.page.get_by_label(f"Actor agent/{agent}", exact=True)
+    box.get_by_role("button", name="Drain").click()
+    page.page.get_by_role("alertdialog").get_by_role("button", name="Drain").click()
+    box.get_by_role("button", name="Take work again").click()
+    box.get_by_role("button", name="Drain").wait_for()
+
+
+def test_spikes_are_clipped_and_counted(site, page):
+    script = "import troupe\np = troupe.params(x=1)\nfor step in range(1, 17):\n    troupe.validate({'loss': 1e6 if step == p.x else 2 - step / 10}, step=step)\n"
+    experiment = site.submit("spikes", script, "hyperparameters: {x: {type: int, minval: 1, maxval: 6, count: 6}}\nsearcher: {name: grid, metric: loss, max_concurrent_trials: 4}\nresources: {slots_per_trial: 0}")
+    site.wait_ended(experiment)
+    said = "6 reported values lie beyond the ends of the Y axis"
+    page.go(f"/experiments/{experiment}/curves")
+    assert said not in chart(page).inner_text()
+    page.page.get_by_label("Clip outliers").check()
+    page.page.get_by_text(said).wait_for()
     page.fine()
 
 

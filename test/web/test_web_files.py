@@ -17,6 +17,8 @@ trial = int(os.environ["DET_TRIAL_ID"])
 for i in range(1, 5):
     troupe.validate({"loss": 1.0 / (i + trial % 3), "size": i * (trial % 5), "epoch": i, "confusion": {"matrix": [[i, 1], [2, 3]], "labels": ["=cat", "d<b>o</b>g"]},
                      "vector": [1, -2.5, float("nan")], "maps": [{"a": 1, "b": "x,y"}]}, step=i)
+with troupe.checkpoint(4) as path:
+    (path / "weights").write_text("w")
 """
 
 CONFIG = """
@@ -140,6 +142,11 @@ def test_a_search_of_several_metrics_opens_with_them(site, page, two):
     heads = page.page.locator("[role=grid] [role=columnheader]").evaluate_all("all => all.map(x => x.dataset.col)")
     assert heads[1:4] == ["id", "m.validation.loss", "m.validation.size"] and "best" not in heads
     wait_for(lambda: all(cells(page.page, "Trials", "m.validation.loss")), 10)
+    page.go(f"/experiments/{two}/checkpoints")
+    page.page.wait_for_selector('[role=grid][aria-label="Checkpoints"] [role=row][data-id]')
+    for metric in ("loss", "size"):
+        values = cells(page.page, "Checkpoints", f"m.validation.{metric}")
+        assert values and all(values), (metric, values)
     page.fine()
 
 

@@ -357,11 +357,15 @@ def test_scatter_over_any_metric_and_one_brush_for_each_axis(site, page, hard):
     page.fine()
 
 
-def test_the_timeline_has_no_more_lines_than_slots(site, page):
+def test_the_timeline_has_a_line_for_each_slot(site, page):
     page.go(f"/experiments/{site.search}/analysis")
     page.page.locator("h2:text-is('Timeline')").scroll_into_view_if_needed()
     page.page.wait_for_selector("[data-testid=timeline][data-state=ready]")
-    assert 1 <= int(page.page.get_attribute("[data-testid=timeline]", "data-lanes")) <= 4
+    timeline = page.page.locator("[data-testid=timeline]")
+    assert 1 <= int(timeline.get_attribute("data-slots")) <= 4 and timeline.get_attribute("data-lanes") == timeline.get_attribute("data-slots")
+    timeline.get_by_role("button", name="Show as table").click()
+    bars = [row.split("\t") for row in timeline.locator("tbody tr").all_inner_texts()]
+    assert len(bars) == 8 and all(run and agent and slot in "0123" for _, run, _, _, _, agent, slot in bars), bars
     page.fine()
 
 

@@ -399,6 +399,11 @@ def test_slots_of_an_agent_that_drains_say_so(site, page):
     wait_for(lambda: page.page.locator("[data-testid=slots] [data-state=draining]").count() == 4, 10)
     # The stream's state is older than the state that was read after the order.
     page.stays(lambda: page.page.locator("[data-testid=slots] [data-state=draining]").count() == 4, 2)
+    waits = site.submit_search(name="waits", trials=1)
+    page.go("/queue")
+    wait_for(lambda: any("troupe agent enable" in text for text in cells(page.page, "Queue", "free")), 10, what=lambda: cells(page.page, "Queue", "free"))
+    site.cli("experiment", "kill", str(waits))
+    page.go("/cluster")
     page.page.get_by_role("button", name="Take work again").click()
     page.page.wait_for_selector("[data-testid=slots] [data-state=free]")
     site.cli("experiment", "kill", str(search))
@@ -426,7 +431,7 @@ def test_the_editor_has_colours_and_faults_at_their_line(site, page):
     assert page.page.evaluate("[document.activeElement.selectionStart, document.activeElement.value.slice(document.activeElement.selectionStart, document.activeElement.selectionEnd)]")[1] == "max_restart: 3"
     assert axe(page) == []
     box.fill("")
-    wait_for(lambda: dialog.locator("#editor-faults").inner_text().strip() == "", 5)
+    wait_for(lambda: dialog.locator("#editor-faults").inner_text().strip() == "the configuration is empty: there is nothing to submit", 5)
     assert dialog.get_by_role("button", name="Submit").is_disabled()
     box.fill(text.replace("digits", "forked"))
     dialog.get_by_text("The server accepts it.").wait_for()

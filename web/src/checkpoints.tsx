@@ -2,14 +2,15 @@ import { useSignal, useSignalEffect } from "@preact/signals";
 import { get, type Checkpoint } from "./api";
 import { useChanges } from "./changes";
 import { Download } from "./download";
+import { valueAt } from "./goals";
 import { Grid, type Column } from "./grid";
-import { bytes, clean, number, state } from "./text";
+import { bytes, clean, state } from "./text";
 import { Empty, Failed, Link, State, Time, useRead } from "./ui";
 import type { GetExperimentCheckpointsResponse } from "./api_types";
 
 const size = (c: Checkpoint) => Object.values(c.resources).reduce((n, b) => n + Number(b), 0);
 
-export function CheckpointGrid(props: { path: string; topic: string; command: string; metric: string }) {
+export function CheckpointGrid(props: { path: string; topic: string; command: string; goals: readonly string[] }) {
   const rows = useSignal<readonly Checkpoint[]>([]);
   const { now, again } = useRead(props.path, (signal) => get<GetExperimentCheckpointsResponse>(props.path, {}, signal));
   useSignalEffect(() => {
@@ -18,7 +19,7 @@ export function CheckpointGrid(props: { path: string; topic: string; command: st
   useChanges([props.topic], 2000, again);
   const columns: Column<Checkpoint>[] = [
     { key: "uuid", title: "Checkpoint", value: (c) => c.uuid, show: (c) => <code title={clean(c.uuid)}>{clean(c.uuid)}</code>, width: 290 },
-    { key: "metric", title: props.metric || "Metric", value: (c) => number(c.training.searcherMetric), width: 110 },
+    ...props.goals.map((m): Column<Checkpoint> => ({ key: props.goals.length > 1 ? `m.validation.${m}` : "metric", title: m, value: (c) => valueAt(c, m), width: 110 })),
     { key: "trial", title: "Trial", value: (c) => c.trialId, show: (c) => <Link to={`/trials/${c.trialId}`}>{c.trialId}</Link>, width: 80 },
     { key: "step", title: "Step", value: (c) => c.metadata.steps_completed ?? null, width: 90 },
     { key: "size", title: "Size", value: size, show: (c) => bytes(size(c)), width: 100 },

@@ -14,9 +14,9 @@ import { looks, looksOf } from "./scales";
 import { axisOf, metricAxes, parts, rangeOf, seriesPath, seriesQuery } from "./queries";
 import { restartsOver, type Mark } from "./restarts";
 import { isTopic } from "./topics";
-import { appended, band, clipped, smoothed, type Fresh } from "./smooth";
+import { appended, band, beyond, clipped, smoothed, type Fresh } from "./smooth";
 import { clean, flat, metricOf, nameOf, number, short, csv, worded } from "./text";
-import { Failed, save, useRead } from "./ui";
+import { Failed, NoSuch, save, useRead } from "./ui";
 import { hovered } from "./hover";
 
 export interface Curve {
@@ -320,11 +320,7 @@ export function UnknownAxis(props: { usual?: string }) {
   const asked = params.value.text("x");
   const x = axisOf(asked, props.usual);
   if (asked === "" || asked === x) return null;
-  return (
-    <p class="fault" role="alert">
-      There is no X axis '<bdi>{clean(asked)}</bdi>'. Known are step, time, relative, epoch and metric:NAME; shown is {x}.
-    </p>
-  );
+  return <NoSuch what="X axis" asked={asked} known={["step", "time", "relative", "epoch", "metric:NAME"]} shown={x} />;
 }
 
 /** Says that the smoothing in the address is none, or is beyond what there is. */
@@ -380,7 +376,11 @@ export function Curves(props: CurvesProps) {
   const group = props.trials && !hparams.includes(by) ? "" : by;
   // While the trials are not known, nobody knows which curves belong to one group.
   const drawn: Drawn[] | null = useMemo(() => (lines.value && (group === "" || props.trials) ? dress(lines.value, { smooth, group, byId }) : null), [lines.value, smooth, group, group && byId]);
-  const yRange = useMemo(() => (clip && drawn ? clipped(drawn.flatMap((d) => d.y), logY) : null), [clip, drawn, logY]);
+  const [yRange, outliers] = useMemo<[[number, number] | null, number]>(() => {
+    const reported = clip ? (lines.value ?? []).flatMap((l) => l.y) : [];
+    const ends = clipped(reported, logY);
+    return [ends, ends ? beyond(reported, ends, logY) : 0];
+  }, [clip, lines.value, logY]);
   const options = named.includes(wanted) || !wanted ? named : [wanted, ...named];
   const thin = lines.value?.some((l) => l.x.length < l.count) ?? false;
   const more = props.only ? 0 : (props.trials?.length ?? 0) - mostTrials;
@@ -481,6 +481,7 @@ export function Curves(props: CurvesProps) {
           }
           note={[
             ...(more > 0 ? [`the best ${mostTrials} of ${mostTrials + more} trials`] : []),
+            ...(outliers > 0 ? [`${outliers} reported ${outliers === 1 ? "value lies" : "values lie"} beyond the ends of the Y axis`] : []),
             ...(thin ? ["thinned out: the first, last, lowest and highest report of each stretch"] : []),
           ].join("; ")}
           numbers={lines}

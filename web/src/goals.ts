@@ -1,6 +1,7 @@
 // The goal of a search: one metric, or several metrics, of which no single trial is the best in all.
 
-import type { Experiment } from "./api_types";
+import type { CheckpointRow, Experiment } from "./api_types";
+import { number } from "./text";
 
 type About = Pick<Experiment, "searcherMetric" | "config">;
 
@@ -17,6 +18,12 @@ export const several = (e: About): boolean => goals(e).length > 1;
 
 /** The metric that charts show first. "" where the search names none. */
 export const mainMetric = (e: About): string => (goals(e).length > 0 ? `validation.${goals(e)[0]}` : "");
+
+/** The value of a metric of the search in the validation of a checkpoint. null where that validation lacks it. */
+export function valueAt(c: { training: Pick<CheckpointRow["training"], "validationMetrics"> }, metric: string): number | null {
+  const all = c.training.validationMetrics?.["avgMetrics"] as Record<string, unknown> | undefined;
+  return number(all?.[metric]);
+}
 
 /** The goal in words: "smallest loss and largest size". */
 export function wanted(e: About): string {

@@ -9,9 +9,9 @@ import { go } from "./router";
 import { brushed, celled, clamped, full, inOrder, placeOf, value, type Brush, type Dimension, type Row } from "./brush";
 import { shortened } from "./labels";
 import { fitting, heat, heatLine, linear, type Scale } from "./scales";
-import { heldText, lanes, type Held } from "./timeline";
+import { heldText, lanes, withStates, type Held } from "./timeline";
 import { shownTheme, zone } from "./settings";
-import { clean, moment, nameOf, short, state } from "./text";
+import { clean, isolated, moment, nameOf, short } from "./text";
 
 /** The values of some dimensions, a row for each trial. */
 const tableOf = (rows: readonly Row[], dims: readonly Dimension[]): Table => ({
@@ -465,33 +465,59 @@ export function Heatmap(props: { rows: readonly Row[]; x: Dimension; y: Dimensio
   );
 }
 
-/** The times in which trials held slots, on as many lines as trials held slots at once. Times that have no end yet are drawn to `until`. */
+const colourOf = (its: string, k: Ink): string => (/ERROR|FAILED|LOST|INVALID/.test(its) ? "#d55e00" : /COMPLETED/.test(its) ? "#009e73" : /RUNNING/.test(its) ? "#0072b2" : k.faint);
+
+/** The times in which runs held slots, a lane for each slot. Times that have no end yet are drawn to `until`. */
 export function Timeline(props: { rows: readonly Row[]; held: readonly Held[]; until: number }) {
   const states = new Map(props.rows.map((t) => [t.id, t.state]));
   const now = props.until;
-  const { bars: placed, count } = lanes(
-    props.held.filter((h) => states.has(h.trial)).map((h) => ({ ...h, id: String(h.trial), state: states.get(h.trial)! })),
-    now,
+  const runs = withStates(
+    props.held.filter((h) => states.has(h.trial)),
+    states,
   );
+  const { bars, lanes: lines } = lanes(runs, now);
+  const agents = Array.from(new Set(lines.filter((l) => l.slot !== null).map((l) => l.agent)));
+  const slots = lines.filter((l) => l.slot !== null).length;
   const end = (b: Held) => b.to ?? now;
-  const from = placed[0]?.from ?? now;
+  const from = bars[0]?.from ?? now;
   let to = from + 1000;
-  for (const b of placed) to = Math.max(to, end(b));
-  const tall = Math.max(8, Math.min(22, 400 / Math.max(1, count)));
-  const x = (t: number, w: number) => 8 + ((t - from) / (to - from)) * (w - 16);
+  for (const b of bars) to = Math.max(to, end(b));
+  const tall = Math.max(8, Math.min(22, 400 / Math.max(1, lines.length)));
+  // The names of the lanes, or of the agents where a lane has no room for a text.
+  const names =
+    tall >= 12
+      ? lines.flatMap((l, i) => (l.slot === null ? [] : [{ text: `${isolated(l.agent)} ${l.slot}`, at: (i + 0.5) * tall }]))
+      : agents.flatMap((agent) => {
+          const first = lines.findIndex((l) => l.agent === agent);
+          const count = lines.filter((l) => l.agent === agent && l.slot !== null).length;
+          return count * tall >= 12 ? [{ text: isolated(agent), at: (first + count / 2) * tall }] : [];
+        });
+  const left = lastOf((w) => (names.length > 0 ? Math.min(16 + Math.max(...names.map((n) => measure(n.text))), w / 4) : 8));
+  const x = (t: number, w: number) => left(w, 0) + ((t - from) / (to - from)) * (w - left(w, 0) - 8);
+  const count = (n: number, what: string) => `${n} ${what}${n === 1 ? "" : "s"}`;
   return (
     <Drawing
       testid="timeline"
-      name={`Timeline of ${props.rows.length} trials, at most ${count} at once`}
-      height={Math.round(count * tall + 40)}
+      name={`Timeline of ${count(props.rows.length, "trial")}${slots > 0 ? ` on ${count(slots, "slot")} of ${count(agents.length, "agent")}` : ""}`}
+      height={Math.round(lines.length * tall + 40)}
       depends={[props.rows, props.held]}
-      table={{ columns: ["trial", "from", "to", "state", "lane"], rows: () => placed.map((b) => [Number(b.id), new Date(b.from).toISOString(), b.to === null ? null : new Date(b.to).toISOString(), state(b.state), b.lane + 1]) }}
-      spot={(id) => heldText(id, states.get(Number(id)) ?? "", placed.filter((b) => b.id === id), now, zone.value)}
-      data={{ trials: props.rows.length, lanes: count }}
+      table={{
+        columns: ["trial", "run", "from", "to", "state", "agent", "slot"],
+        rows: () => bars.map((b) => [b.trial, b.run, new Date(b.from).toISOString(), b.to === null ? null : new Date(b.to).toISOString(), b.state, b.agent, b.slot]),
+      }}
+      spot={(id) =>
+        heldText(
+          id,
+          runs.filter((h) => String(h.trial) === id),
+          now,
+          zone.value,
+        )
+      }
+      data={{ trials: props.rows.length, lanes: lines.length, slots }}
       draw={(c, w, h, k) => {
-        for (const b of placed) {
-          c.fillStyle = /ERROR/.test(b.state) ? "#d55e00" : /COMPLETED/.test(b.state) ? "#009e73" : /ACTIVE|RUNNING/.test(b.state) ? "#0072b2" : k.faint;
-          const on = hovered.peek() === b.id;
+        for (const b of bars) {
+          c.fillStyle = colourOf(b.state, k);
+          const on = hovered.peek() === String(b.trial);
           c.globalAlpha = on ? 1 : 0.8;
           c.fillRect(x(b.from, w), 8 + b.lane * tall, Math.max(2, x(end(b), w) - x(b.from, w)), tall - 2);
           c.globalAlpha = 1;
@@ -501,12 +527,16 @@ export function Timeline(props: { rows: readonly Row[]; held: readonly Held[]; u
           }
         }
         c.fillStyle = k.text;
-        c.textAlign = "left";
-        c.fillText(moment(new Date(from).toISOString(), zone.peek()), 8, h - 8);
         c.textAlign = "right";
+        for (const n of names) c.fillText(shortened(n.text, left(w, 0) - 12, measure), left(w, 0) - 6, 8 + n.at + 3);
         c.fillText(moment(new Date(to).toISOString(), zone.peek()), w - 8, h - 8);
+        c.textAlign = "left";
+        c.fillText(moment(new Date(from).toISOString(), zone.peek()), left(w, 0), h - 8);
       }}
-      at={(px, py, w) => placed.find((b) => px >= x(b.from, w) - 2 && px <= x(end(b), w) + 2 && py >= 8 + b.lane * tall && py < 8 + (b.lane + 1) * tall)?.id ?? null}
+      at={(px, py, w) => {
+        const b = bars.find((one) => px >= x(one.from, w) - 2 && px <= x(end(one), w) + 2 && py >= 8 + one.lane * tall && py < 8 + (one.lane + 1) * tall);
+        return b ? String(b.trial) : null;
+      }}
     />
   );
 }

@@ -1,21 +1,23 @@
 import { describe, expect, test } from "vitest";
 import { comparator, condition, holds, parse, sorting, wholeKeys, type Cell } from "./filter";
-import { appended, band, clipped, smoothed } from "./smooth";
+import { appended, band, beyond, clipped, smoothed } from "./smooth";
 import { areClose, areTiny, bounds, fitting, heatLine, linear, logarithmic, logarithmicEnds, logarithmicTicks, looks, looksOf, multiples, niceStep, niceTicks } from "./scales";
-import { firstErrorLine, standing, wouldFree } from "./reasons";
+import { firstErrorLine, standing, wayOut, wouldFree } from "./reasons";
 import { before, lastState, lastStates, segments } from "./terminal";
 import { bytes, clean, clock, csv, flat, moment, named, number, plain, seconds, short, span, worded } from "./text";
 import { joined, patched, pieces, read } from "./address";
 import { drawn, goalsFirst, newestFirst } from "./newest";
-import { asked, axisOf, deviceTitle, firstOf, metricAxes, seriesQuery } from "./queries";
+import { asked, axisOf, deviceTitle, firstOf, importanceQuery, metricAxes, seriesQuery } from "./queries";
 import { alive, othersOpen, steerable } from "./ended";
 import { keptIn, listOf, topOf } from "./spot";
 import { parts } from "./yaml";
 import { restarts, restartsOver } from "./restarts";
-import { held, heldText, lanes } from "./timeline";
+import { held, heldText, lanes, withStates, type Held } from "./timeline";
+import type { MetricValue } from "./api_types";
+import { against, boundsOf, fateText } from "./rungs";
 import { heldBy, holderOf, slotState, slotWord } from "./slots";
 import { stepNames, steps } from "./steps";
-import { goals, isEven, wanted } from "./goals";
+import { goals, isEven, valueAt, wanted } from "./goals";
 
 const passes = (filter: string, row: Record<string, Cell>): boolean => {
   const p = parse(filter, new Set(Object.keys(row)));
@@ -106,14 +108,38 @@ describe("smoothing", () => {
     expect(range[1]).toBeLessThan(200);
     expect(clipped([1])).toBeNull();
     expect(clipped([NaN, NaN, Infinity])).toBeNull();
-    const huge = clipped([-1e308, 0, 1e308])!;
+    const huge = clipped([-1e308, ...Array.from({ length: 9 }, () => 1e307), 1e308])!;
     expect(huge.every(Number.isFinite)).toBe(true);
   });
+  const decay = Array.from({ length: 16 }, (_, i) => 2 - i / 10);
+  const curves = (spike: number) => Array.from({ length: 12 }, (_, t) => decay.map((y, i) => (i === t ? spike : y))).flat();
+  test.each<[string, number[], [number, number]]>([
+    ["a spike in each curve", curves(1e6), [0, 3]],
+    ["a spike downwards", curves(-1e6), [0, 3]],
+    ["a fifth of the values at one end", [...decay, 1e6, 2e6, 3e6, 4e6], [0, 3]],
+    ["a fifth at both ends", [...decay, 1e6, 2e6, 3e6, 4e6, -1e6, -2e6, -3e6, -4e6], [0, 3]],
+    ["a spike of a constant curve", [...Array.from({ length: 16 }, () => 0.7), 1e6], [0.6, 0.8]],
+    ["a spike of a curve of zeros", [...Array.from({ length: 16 }, () => 0), 1e6], [-1, 1]],
+  ])("clips %s", (_, values, [low, high]) => {
+    const range = clipped(values)!;
+    expect([range[0] >= low, range[0] < range[1], range[1] <= high]).toEqual([true, true, true]);
+    expect(beyond(values, range)).toBe(values.filter((v) => Math.abs(v) >= 1e6).length);
+  });
+  test("clips nothing where nothing is far out", () => {
+    for (const values of [decay, [1, 2], [0.1, 0.1, 0.1, 0.1, 0.2], [-1e308, 0, 1e308]]) expect(clipped(values)).toBeNull();
+    expect(beyond([NaN, -Infinity, Infinity], [0, 1])).toBe(0);
+  });
   test("a range on a logarithmic axis stays above 0", () => {
-    const range = clipped([0.001, 0.002, 5, 10, -3, 0], true)!;
-    expect(range[0]).toBeGreaterThan(0);
-    expect(range[0]).toBeLessThan(0.0011);
+    const decades = Array.from({ length: 16 }, (_, i) => Math.pow(10, -i / 4)); // far apart, and none is far out by its logarithm
+    expect(clipped(decades, true)).toBeNull();
+    expect(clipped(decades)).not.toBeNull();
+    const range = clipped([...decades, 1e-30, -3, 0], true)!;
+    expect(range[0]).toBeGreaterThan(1e-5);
+    expect(range[0]).toBeLessThan(2e-4);
+    expect(beyond([...decades, 1e-30, -3, 0], range, true)).toBe(1);
     expect(clipped([-1, -2, 0], true)).toBeNull();
+    const level = clipped([...Array.from({ length: 9 }, () => 0.1), 1e6], true)!;
+    expect([level[0] < 0.1, level[1] > 0.1, level[1] < 1]).toEqual([true, true, true]);
   });
   test("what one drags over is kept in numbers that still tell it from what is beside it", () => {
     expect(bounds(0.123456789, 0.987654321)).toEqual([0.1234, 0.9877]);
@@ -473,6 +499,11 @@ describe("why something waits", () => {
     [{ state: "CANCELED", trials: { running: 0, waiting: 0, paused: 0 }, waiting: [], reason: { code: "ended", text: "was ended: killed by ada" } }, "was ended: killed by ada"],
   ])("%#", (x, text) => expect(standing({ experiment: 3, pool: "default", since: "", advice: "", wouldFree: [], reason: { code: "paused", text: "it is paused" }, ...x })).toBe(text));
   test("what would free slots", () => expect(wouldFree(waits)).toBe(`1.1 (8 slots on a, b) ends in about ${span(360)}; 2.1 (1 slot on c) could be preempted; 6.1 (1 slot on c) could be preempted in about ${span(17)}; 5.1 (1 slot on c) is being preempted for 4.1`));
+  test("what one can do where nothing that runs would free slots", () => {
+    const advice = "troupe agent enable vm";
+    expect([wayOut({ ...waits, wouldFree: [], advice }), wayOut({ ...waits, wouldFree: [] })]).toEqual([advice, ""]);
+    expect(wayOut({ ...waits, advice })).toBe(wouldFree(waits));
+  });
 });
 
 describe("the first error line", () => {
@@ -554,27 +585,42 @@ describe("the timeline", () => {
   const fact = (sequence: number, type: string, trial?: number) => ({ sequence, type, at: new Date(1_000_000 + sequence * 1000).toISOString(), ...(trial ? { trial } : {}) });
   const history = [fact(1, "experiment_created"), fact(2, "run_started", 1), fact(3, "run_started", 2), fact(4, "allocation_placed", 1), fact(6, "allocation_closed", 1), fact(7, "run_ended", 1), fact(8, "allocation_placed", 2), fact(9, "run_started", 1), fact(11, "allocation_placed", 1)];
   const at = (n: number) => 1_000_000 + n * 1000;
+  const bar = (trial: number, from: number, to: number | null, more: Partial<Held> = {}): Held => ({ trial, run: null, on: [], from, to, ended: "", ...more });
   test("shows when runs held slots, and not when they waited for them", () => {
-    expect(held(history)).toEqual([
-      { trial: 1, from: at(4), to: at(6) },
-      { trial: 2, from: at(8), to: null },
-      { trial: 1, from: at(11), to: null },
-    ]);
-    expect(held(history, 5)).toEqual([{ trial: 1, from: at(4), to: null }]);
+    expect(held(history)).toEqual([bar(1, at(4), at(6)), bar(2, at(8), null), bar(1, at(11), null)]);
+    expect(held(history, 5)).toEqual([bar(1, at(4), null)]);
     const nowhere = { ...fact(5, "allocation_placed", 1), on: [] };
-    expect(held([fact(4, "allocation_placed", 1), nowhere])).toEqual([{ trial: 1, from: at(4), to: at(5) }]);
+    expect(held([fact(4, "allocation_placed", 1), nowhere])).toEqual([bar(1, at(4), at(5), { ended: "LOST" })]);
   });
-  test("has as many lines as there were at once", () => {
-    expect(lanes(held(history), at(20)).bars.map((b) => b.lane)).toEqual([0, 0, 1]);
-    expect(lanes(held(history), at(20)).count).toBe(2);
-    expect(lanes([], 0).count).toBe(0);
+  const vm = (...slots: number[]) => ({ agent: "vm2", slots });
+  const placed = (n: number, trial: number, run: number, on: Held["on"]) => ({ ...fact(n, "allocation_placed", trial), run, on });
+  const closed = (n: number, trial: number, why: string) => ({ ...fact(n, "allocation_closed", trial), why });
+  const gang = [vm(1), { agent: "vm10", slots: [0] }];
+  const runs = held([placed(1, 1, 1, [vm(0)]), placed(2, 2, 1, gang), placed(3, 3, 1, [{ agent: "vm2", slots: [] }]), closed(4, 1, "failed"), placed(5, 1, 2, [vm(0)]), placed(6, 4, 1, [{ agent: "vm2", slots: [] }]), closed(7, 1, "completed"), { ...fact(8, "trial_ended", 2), state: "CANCELED" }]);
+  test("gives each run its own state", () => {
+    const states = new Map([[1, "STATE_COMPLETED"], [2, "STATE_CANCELED"], [3, "STATE_ACTIVE"], [4, "STATE_ACTIVE"]]);
+    expect(withStates(runs, states).map((h) => [h.trial, h.run, h.state])).toEqual([[1, 1, "FAILED"], [2, 1, "CANCELED"], [3, 1, "RUNNING"], [1, 2, "COMPLETED"], [4, 1, "RUNNING"]]);
+    const untold = [bar(1, at(1), at(2)), bar(1, at(3), at(4))];
+    expect(withStates(untold, states).map((h) => h.state)).toEqual(["ENDED", "COMPLETED"]);
+    const stopped = [1, 1, 3].map((trial, i) => bar(trial, at(i), at(i + 1), { ended: "STOPPED" }));
+    expect(withStates(stopped, states).map((h) => h.state)).toEqual(["STOPPED", "COMPLETED", "STOPPED"]);
   });
-  test("names what is hovered: state, times of the settings, how long", () => {
-    const bars = [{ from: Date.UTC(2026, 0, 2, 3, 4, 5), to: Date.UTC(2026, 0, 2, 3, 5, 6) }];
-    expect(heldText("7", "STATE_COMPLETED", bars, 0, "utc")).toBe("Trial 7: COMPLETED, held slots from 2026-01-02 03:04:05Z to 2026-01-02 03:05:06Z (1 min 1 s)");
-    const on = [...bars, { from: Date.UTC(2026, 0, 2, 4, 0, 0), to: null }];
-    expect(heldText("7", "STATE_RUNNING", on, Date.UTC(2026, 0, 2, 4, 0, 9), "utc")).toBe("Trial 7: RUNNING, held slots 2 times since 2026-01-02 03:04:05Z (1 min 10 s in all so far)");
-    expect(heldText("8", "RUNNING", [], 0, "utc")).toBe("");
+  test("has a lane for each slot of each agent, and lanes for runs without slots at the end", () => {
+    const shown = lanes(runs, at(20));
+    expect(shown.lanes).toEqual([{ agent: "vm2", slot: 0 }, { agent: "vm2", slot: 1 }, { agent: "vm10", slot: 0 }, { agent: "", slot: null }, { agent: "", slot: null }]);
+    expect(shown.bars.map((b) => [b.trial, b.run, b.lane, b.agent, b.slot])).toEqual([[1, 1, 0, "vm2", 0], [2, 1, 1, "vm2", 1], [2, 1, 2, "vm10", 0], [3, 1, 3, "vm2", null], [1, 2, 0, "vm2", 0], [4, 1, 4, "vm2", null]]);
+    const old = lanes(held(history), at(20)); // facts that do not say where
+    expect([old.bars.map((b) => b.lane), old.lanes.length]).toEqual([[0, 0, 1], 2]);
+    expect(lanes([], 0)).toEqual({ bars: [], lanes: [] });
+  });
+  test("names what is hovered: run, state, place, times of the settings, how long", () => {
+    const from = Date.UTC(2026, 0, 2, 3, 4, 5);
+    const run = (n: number, state: string, to: number | null) => ({ ...bar(7, from, to, { run: n, on: gang }), state });
+    const first = "run 1 FAILED on vm2 slot 1; vm10 slot 0 from 2026-01-02 03:04:05Z to 2026-01-02 03:05:06Z (1 min 1 s)";
+    expect(heldText("7", [run(1, "FAILED", from + 61_000)], 0, "utc")).toBe(`Trial 7: ${first}`);
+    expect(heldText("7", [run(1, "FAILED", from + 61_000), { ...run(2, "RUNNING", null), on: [vm(0, 1)] }], from + 9000, "utc")).toBe(`Trial 7: ${first}; run 2 RUNNING on vm2 slots 0, 1 since 2026-01-02 03:04:05Z (9 s so far)`);
+    expect(heldText("7", [1, 2, 3, 4].map((n) => run(n, "LOST", from + 15_000)), 0, "utc")).toMatch(/^Trial 7: 4 runs, 1 min 0 s in all; the last: run 2 LOST on /);
+    expect(heldText("8", [], 0, "utc")).toBe("");
   });
 });
 
@@ -685,4 +731,37 @@ test("the aims of a search are read as the searcher reads them", () => {
   expect(wanted(of({ metrics: ["loss", "acc"], smaller_is_better_each: [true, false] }))).toBe("smallest loss and largest acc");
   expect(wanted(of({ metrics: ["loss", "acc"], smaller_is_better: [false, true] }))).toBe("largest loss and smallest acc");
   expect(wanted(of({ metrics: ["loss", "acc"], smaller_is_better: false }))).toBe("largest loss and largest acc");
+});
+
+test("a checkpoint has the metrics of its search from the validation at its step", () => {
+  const at = (avgMetrics: Record<string, unknown>) => ({ training: { validationMetrics: { avgMetrics } } });
+  expect([valueAt(at({ loss: 0.5, size: "NaN" }), "loss"), valueAt(at({ loss: 0.5, size: "NaN" }), "size"), valueAt(at({ loss: 0.5 }), "acc"), valueAt({ training: {} }, "loss")]).toEqual([0.5, NaN, null, null]);
+});
+
+test("importance is asked for of all trials, or of those that pass a brush", () => {
+  const of = (metric: string, trials: number[] | null) => asked("/i", importanceQuery(metric, trials));
+  expect([of("", null), of("loss", null), of("", [3, 5]), of("loss", [3])]).toEqual(["/i", "/i?metric=loss", "/i?trials=3,5", "/i?metric=loss&trials=3"]);
+});
+
+describe("the rungs of a search", () => {
+  const trial = (id: number, metric: number, fate: "went on" | "stopped" | "finished") => ({ trial: id, metric, fate });
+  const rung = { trials: [trial(1, 0.97, "went on"), trial(2, 1.2, "stopped"), trial(3, 0.9, "went on"), trial(4, 1.1, "stopped")] };
+  const stop = (of: number, at: number, needed: MetricValue) => ({ sequence: of, at: "", what: "stopped", why: "", trial: of, rung: at, needed });
+  const decisions = [stop(4, 0, 0.97), stop(2, 0, 0.95), stop(3, 1, 0.5), stop(9, 0, 0.1), { sequence: 7, at: "", what: "created", why: "", trial: 1 }];
+  const all = boundsOf(0, rung, decisions);
+  test("have the bound of each stop, and for the others that of the last stop", () => {
+    expect(all.last).toBe(0.95);
+    expect(rung.trials.map((t) => against(t.trial, t.fate, all))).toEqual([{ bound: 0.95, own: false }, { bound: 0.95, own: true }, { bound: 0.95, own: false }, { bound: 0.97, own: true }]);
+    expect(against(1, "finished", all)).toBeNull();
+  });
+  test.each([
+    [0, true, "0.97, went on; last bound: at most 0.95"],
+    [1, true, "1.2, stopped; bound: at most 0.95"],
+    [2, false, "0.9, went on; last bound: at least 0.95"],
+  ])("say by which value against which: %#", (i, smallerIsBetter, text) => expect(fateText(rung.trials[i]!, all, { smallerIsBetter })).toBe(text));
+  test("have no bound before a stop, at a stop for want of a number, and at the end", () => {
+    const none = boundsOf(0, rung, [stop(2, 0, "Infinity"), stop(4, 0, "NaN")]);
+    expect(rung.trials.slice(0, 2).map((t) => fateText(t, none, { smallerIsBetter: true }))).toEqual(["0.97, went on; no bound is known", "1.2, stopped"]);
+    expect(fateText(trial(1, 0.5, "finished"), all, { smallerIsBetter: true })).toBe("0.5, finished");
+  });
 });

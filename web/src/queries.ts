@@ -11,7 +11,7 @@ export const answerTime = 60_000;
 export function asked(path: string, query: Query = {}): string {
   const all = new URLSearchParams();
   for (const [key, x] of Object.entries(query)) if (x !== undefined && (x !== "" || (key === "metric" && query.group))) all.set(key, String(x));
-  const text = all.toString();
+  const text = all.toString().replaceAll("%2C", ","); // an address has a limit, and lists of trials are long
   return path + (text ? "?" + text : "");
 }
 
@@ -41,6 +41,9 @@ export function seriesQuery(metric: string, of: { experiment?: number; trials?: 
     at: past || undefined,
   };
 }
+
+/** The query for the importance of hyperparameters: for a metric, or by default that of the search; of these trials, or of all. */
+export const importanceQuery = (metric: string, trials: readonly number[] | null): Query => ({ metric: metric || undefined, trials: trials ? trials.join(",") : undefined });
 
 /** The number of lines of a log that are read first: the last ones, or those around a line. They are more than a screen has, and few
  *  enough to be there soon. */

@@ -24,6 +24,9 @@ export function wouldFree(x: Explanation): string {
     .join("; ");
 }
 
+/** What would free slots for a waiting run, or what its user can do where nothing that runs would. */
+export const wayOut = (x: Explanation): string => wouldFree(x) || x.advice;
+
 /** The line among a failed trial's last lines that says what was wrong: the first with the name of an exception, else the first that
  *  sounds like a fault, else the last line of the script. */
 export function firstErrorLine<T extends { stream: string; level: string; text: string }>(lines: readonly T[]): T | null {

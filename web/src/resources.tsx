@@ -42,7 +42,7 @@ function useDevices(experiment: number, trial: number, runs: number): readonly [
   return names.value.map((name) => [name, deviceTitle(name)]);
 }
 
-export function Resources(props: { trial: number; experiment: number; runs: number }) {
+export function Resources(props: { trial: number; experiment: number; runs: number; over: boolean }) {
   const devices = useDevices(props.experiment, props.trial, props.runs);
   return (
     <>
@@ -50,7 +50,7 @@ export function Resources(props: { trial: number; experiment: number; runs: numb
       <UnknownRange />
       <div data-testid="resources" class="grid2">
         {[...usual, ...devices].map(([name, title]) => (
-          <One key={name} name={name} title={title} trial={props.trial} experiment={props.experiment} />
+          <One key={name} name={name} title={title} trial={props.trial} experiment={props.experiment} over={props.over} />
         ))}
         <p class="hint">
           Every agent looks every 5 s.{" "}
@@ -65,7 +65,7 @@ export function Resources(props: { trial: number; experiment: number; runs: numb
   );
 }
 
-function One(props: { name: string; title: string; trial: number; experiment: number }) {
+function One(props: { name: string; title: string; trial: number; experiment: number; over: boolean }) {
   const metric = `system.${props.name}`;
   const p = params.value;
   const x = axisOf(p.text("x"), "time");
@@ -82,7 +82,7 @@ function One(props: { name: string; title: string; trial: number; experiment: nu
       {fault.value != null && !lines.value ? (
         <Failed why={fault.value} again={again} />
       ) : none ? (
-        <Empty>{range ? "No sample in this time." : "No sample yet."}</Empty>
+        <Empty>{range ? "No sample in this time." : props.over ? "The trial ended without a sample." : "No sample yet."}</Empty>
       ) : (
         <Chart
           name={`${props.title} of trial ${props.trial}`}

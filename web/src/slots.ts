@@ -2,6 +2,10 @@
 
 import type { Agent, Slot } from "./api_types";
 
+export const slots = (a: Pick<Agent, "slots">): Slot[] => Object.values(a.slots).sort((x, y) => Number(x.id) - Number(y.id));
+/** The number of slots of an agent that are held. */
+export const busy = (a: Pick<Agent, "slots">): number => slots(a).filter((s) => s.container).length;
+
 /** The state of a slot as a short word. "" for a free slot. */
 export const slotWord = (state: "free" | "busy" | "draining" | "disabled"): string => ({ free: "", busy: "busy", draining: "drain", disabled: "off" })[state];
 

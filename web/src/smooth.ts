@@ -13,21 +13,40 @@ export function smoothed(y: readonly number[], weight: number): number[] {
   });
 }
 
-/** The range without the outermost twentieth of the values at each end. On a logarithmic axis only values above 0 count. */
+const farOut = 3; // distance of the outer fences from the quartiles, in interquartile ranges
+
+/** The range of the values without those that are far out; null where none is. Far out is what lies beyond Tukey's outer fences, three
+ *  interquartile ranges from the quartiles (J. W. Tukey, Exploratory Data Analysis, 1977, chapter 2), so that up to a fifth of the
+ *  values at each end may be outliers. On a logarithmic axis only values above 0 count, by their logarithms. Where the quartiles are
+ *  equal, the size of that value, or a decade of a logarithmic axis, stands in for their distance. */
 export function clipped(values: readonly number[], logarithmic = false): [number, number] | null {
   const sorted = values.filter((v) => Number.isFinite(v) && (!logarithmic || v > 0)).sort((a, b) => a - b);
-  if (sorted.length < 2) return null;
-  const at = (p: number) => sorted[Math.min(sorted.length - 1, Math.max(0, Math.round(p * (sorted.length - 1))))]!;
-  const low = at(0.05);
-  const high = at(0.95);
-  if (!(low < high)) return null;
+  if (sorted.length === 0) return null;
+  const placed = (i: number) => (logarithmic ? Math.log10(sorted[i]!) : sorted[i]!);
+  const quantile = (p: number) => {
+    const at = p * (sorted.length - 1);
+    const [a, b] = [placed(Math.floor(at)), placed(Math.ceil(at))];
+    return a === b ? a : a * (1 - (at % 1)) + b * (at % 1);
+  };
+  const [q1, q3] = [quantile(0.25), quantile(0.75)];
+  const spread = q3 - q1 || (logarithmic ? 1 : Math.abs(q1) || 1);
+  const inside = (i: number) => placed(i) >= q1 - farOut * spread && placed(i) <= q3 + farOut * spread;
+  let first = 0;
+  let last = sorted.length - 1;
+  while (!inside(first)) ++first;
+  while (!inside(last)) --last;
+  if (first === 0 && last === sorted.length - 1) return null;
+  const [low, high] = [sorted[first]!, sorted[last]!];
   if (logarithmic) {
-    const room = Math.pow(high / low, 0.1);
+    const room = Math.pow(low < high ? high / low : 10, 0.1);
     return [low / room || low, Number.isFinite(high * room) ? high * room : high];
   }
-  const room = high * 0.1 - low * 0.1;
+  const room = high * 0.1 - low * 0.1 || Math.abs(high) * 0.1 || 1;
   return [Math.max(-Number.MAX_VALUE, low - room), Math.min(Number.MAX_VALUE, high + room)];
 }
+
+/** The number of the values that have a place on the axis, but beyond this range. */
+export const beyond = (values: readonly number[], [low, high]: readonly [number, number], logarithmic = false): number => values.filter((v) => Number.isFinite(v) && (!logarithmic || v > 0) && (v < low || v > high)).length;
 
 export interface Line {
   x: number[];

@@ -191,6 +191,16 @@ export function useRead<T>(key: string, read: (signal: AbortSignal) => Promise<T
   };
 }
 
+/** A value once it has not changed for a while. */
+export function useRested<T>(value: T, ms: number): T {
+  const rested = useSignal(value);
+  useEffect(() => {
+    const due = setTimeout(() => (rested.value = value), ms);
+    return () => clearTimeout(due);
+  }, [value]);
+  return rested.value;
+}
+
 /** Like `useSignalEffect`, but runs before the next frame, which then shows what has arrived. */
 export function useAtOnce(run: () => void): void {
   const now = useRef(run);
@@ -212,6 +222,15 @@ export function Failed(props: { why: unknown; again: () => void; whole?: boolean
         Try again
       </button>
     </div>
+  );
+}
+
+/** Says that an address names something that does not exist, and what is shown in its place. */
+export function NoSuch(props: { what: string; asked: string; known: readonly string[]; shown: string }) {
+  return (
+    <p class="fault" role="alert">
+      There is no {props.what} '<bdi>{clean(props.asked)}</bdi>'. Known are {props.known.slice(0, -1).join(", ")} and {props.known.at(-1)}; shown is {props.shown}.
+    </p>
   );
 }
 

@@ -9,7 +9,7 @@ import type { Curve } from "./curves";
 import { params, set } from "./router";
 import { looks } from "./scales";
 import { clean, csv } from "./text";
-import { Empty, Failed, Link, save, useRead } from "./ui";
+import { Empty, Failed, Link, NoSuch, save, useRead } from "./ui";
 import type { Usage } from "./api_types";
 
 const spans: [string, string, number, number][] = [
@@ -64,6 +64,7 @@ export function UsageOverTime() {
             </select>
           </label>
         </div>
+        {asked !== span && <NoSuch what="time" asked={asked} known={spans.map(([key]) => key)} shown={span} />}
         {v.state === "error" ? (
           <Failed why={v.why} again={again} />
         ) : (

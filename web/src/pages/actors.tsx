@@ -2,7 +2,8 @@
 
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { explain, get, may, post, request } from "../api";
+import { explain, get, isUnknown, may, post, request, type Agent } from "../api";
+import { Drain } from "../drain";
 import { Files, savePicture } from "../figure";
 import { usePage } from "../page";
 import { Grid, type Column } from "../grid";
@@ -173,12 +174,14 @@ function One(props: { name: string; turns: (() => void)[] }) {
   const q = { actor: props.name };
   const info = useRead(`info ${props.name}`, (signal) => get<ShellInfo>("/troupe/v1/shell/info", q, signal));
   const state = useRead(`state ${props.name}`, (signal) => get<ShellState>("/troupe/v1/shell/state", q, signal));
+  const agent = may("change agent") ? /^agent\/([^@]+)/.exec(props.name)?.[1] : undefined;
+  const asAgent = useRead(`agent ${agent ?? ""}`, (signal) => (agent ? get<{ agent: Agent }>(`/api/v1/agents/${encodeURIComponent(agent)}`, {}, signal) : Promise.resolve(null)));
   const both = () => {
     info.again();
     state.again();
   };
   useEffect(() => {
-    props.turns.push(info.again, state.again);
+    props.turns.push(info.again, state.again, ...(agent ? [asAgent.again] : []));
     return () => void props.turns.splice(0);
   }, [props.name]);
   const order = (path: string, done: string) =>
@@ -195,41 +198,23 @@ function One(props: { name: string; turns: (() => void)[] }) {
     });
   const failed = info.now.value;
   const known = failed.state === "ready" ? failed.value : null;
-  const agent = /^agent\/([^@]+)/.exec(props.name)?.[1];
+  const gone = failed.state === "error" && isUnknown(failed.why);
+  const drainable = asAgent.now.value.state === "ready" && asAgent.now.value.value?.agent;
   return (
     <section class="box actor" aria-label={`Actor ${clean(props.name)}`}>
       <h2>{clean(props.name)}</h2>
       <div class="buttons">
-        {may("kill actor") && (
+        {!gone && may("kill actor") && (
           <button type="button" class="danger" onClick={() => ask("kill")}>
             Kill
           </button>
         )}
-        {may("change actor") && (
+        {!gone && may("change actor") && (
           <button type="button" class="danger" onClick={() => ask("restart")}>
             Restart
           </button>
         )}
-        {agent && may("change agent") && (
-          <button
-            type="button"
-            class="danger"
-            onClick={() =>
-              (question.value = {
-                title: `Drain ${clean(agent)}?`,
-                text: `Agent ${clean(agent)} gets no new work; what runs there ends by itself.`,
-                button: "Drain",
-                go: () =>
-                  void post("/troupe/v1/shell/drain", { node: agent, on: true }).then(
-                    () => say(`${agent} drains`),
-                    refused,
-                  ),
-              })
-            }
-          >
-            Drain
-          </button>
-        )}
+        {drainable && <Drain of={drainable} done={asAgent.again} />}
         <button type="button" onClick={both}>
           Read again
         </button>
@@ -237,7 +222,7 @@ function One(props: { name: string; turns: (() => void)[] }) {
           Close
         </button>
       </div>
-      {may("change actor") && <Send name={props.name} kind={String(known?.identity["kind"] ?? "")} />}
+      {!gone && may("change actor") && <Send name={props.name} kind={String(known?.identity["kind"] ?? "")} />}
       {failed.state === "error" && <Failed why={failed.why} again={info.again} />}
       {known && (
         <Facts
@@ -246,6 +231,15 @@ function One(props: { name: string; turns: (() => void)[] }) {
             .map(([key, x]) => [key, typeof x === "number" ? short(x, 6) : worded(x ?? undefined)])}
         />
       )}
+      {!gone && <Detail name={props.name} of={known} state={state.now.value.state === "ready" ? state.now.value.value.state : undefined} />}
+    </section>
+  );
+}
+
+function Detail(props: { name: string; of: ShellInfo | null; state: unknown }) {
+  const known = props.of;
+  return (
+    <>
       <h3>Owner and children</h3>
       {known && (
         <ul class="columns">
@@ -260,7 +254,7 @@ function One(props: { name: string; turns: (() => void)[] }) {
         </ul>
       )}
       <h3>State</h3>
-      <pre tabIndex={0}>{state.now.value.state === "ready" ? clean(JSON.stringify(state.now.value.value.state, null, 2)).slice(0, 20_000) : ""}</pre>
+      <pre tabIndex={0}>{props.state === undefined ? "" : clean(JSON.stringify(props.state, null, 2)).slice(0, 20_000)}</pre>
       <h3>Last messages</h3>
       {known && (
         <div class="tablebox" tabIndex={0} role="group" aria-label="Last messages, scrolls">
@@ -290,7 +284,7 @@ function One(props: { name: string; turns: (() => void)[] }) {
         </div>
       )}
       <Trace name={props.name} />
-    </section>
+    </>
   );
 }
 

@@ -8,6 +8,7 @@ import { goals, isEven, several } from "../goals";
 import { Grid } from "../grid";
 import { hovered } from "../hover";
 import { pastTime } from "../past";
+import { importanceQuery } from "../queries";
 import { params, pastAt, set } from "../router";
 import { clean, metricOf, nameOf, number, short } from "../text";
 import { addressed, between, dimension, full, noBrushes, passes, readBrushes, value, withBrushes, writeBrushes, type Brush } from "../brush";
@@ -15,7 +16,7 @@ import { Front, Heatmap, History as BestSoFar, Parallel, Scatter, Timeline } fro
 import { bestSoFar } from "../spark";
 import { held } from "../timeline";
 import { askable, namedMetrics, trialColumns, useHparams, useMetrics, useTrials, type Row } from "../trials";
-import { Empty, Failed, Link, say, useRead } from "../ui";
+import { Empty, Failed, Link, say, useRead, useRested } from "../ui";
 import { smallerIsBetter } from "./experiment";
 import { ended } from "../ended";
 import type { History, Importance, ParetoFront } from "../api_types";
@@ -80,7 +81,7 @@ export function Analysis(props: { of: Experiment }) {
   return (
     <>
       {noBrushes(brushText).map((part, i) => (
-        <p key={i} role="status">
+        <p key={i} class="fault" role="alert">
           <bdi>{clean(part)}</bdi> in the address is no range of values, and keeps nothing out. A range is KEY:FROM..TO.
         </p>
       ))}
@@ -97,14 +98,13 @@ export function Analysis(props: { of: Experiment }) {
           <button type="button" onClick={() => set({ brush: null })}>
             Show all
           </button>
-          {empty.map((b, i) => (
-            <span key={i}>
-              {" "}
-              No trial has a value of <bdi>{title(full(b.key))}</bdi>.
-            </span>
-          ))}
         </p>
       )}
+      {empty.map((b, i) => (
+        <p key={i} class="fault" role="alert">
+          No trial has a value of <bdi>{title(full(b.key))}</bdi>, so that none passes.
+        </p>
+      ))}
       {!many && (
         <section>
           <h2>Best so far</h2>
@@ -127,7 +127,7 @@ export function Analysis(props: { of: Experiment }) {
             </label>
           </div>
         )}
-        {past ? <p class="hint">Known of all its trials alone, as they are now.</p> : <ImportanceChart of={e} metric={important} trials={all.filter((t) => Number.isFinite(value(t, many ? `m.validation.${important}` : aim))).length} />}
+        {past ? <p class="hint">Known of all its trials alone, as they are now.</p> : <ImportanceChart of={e} metric={important} brush={brushText} trials={shown.filter((t) => Number.isFinite(value(t, many ? `m.validation.${important}` : aim))).map((t) => t.id)} />}
       </section>
       <section>
         <h2>Parallel coordinates</h2>
@@ -232,19 +232,27 @@ function BrushFields(props: { keys: string[]; title: (key: string) => string; nu
   );
 }
 
-/** `trials` is the number of trials with a value. Where they are too few, nothing is asked for, because the console would show a
- *  refusal. */
-function ImportanceChart(props: { of: Experiment; metric: string; trials: number }) {
+const mostNamed = 2000; // limit of the trials in an address, of which the server takes 16 KiB
+const brushRest = 500; // ms without a change of the brush, after which the server is asked
+
+/** `trials` are the trials with a value that pass the brush. Where they are too few, nothing is asked for, because the console would
+ *  show a refusal. */
+function ImportanceChart(props: { of: Experiment; metric: string; brush: string; trials: readonly number[] }) {
   const e = props.of;
-  const few = props.trials < leastTrials;
-  const { now, again } = useRead(`importance ${e.id} ${props.metric} ${props.trials < 10 ? props.trials : Math.floor(props.trials / 5)}`, (signal) =>
-    few ? Promise.resolve(null) : get<Importance>(`/troupe/v1/experiments/${e.id}/importance`, { metric: several(e) ? props.metric : undefined }, signal),
+  const count = props.trials.length;
+  const few = count < leastTrials;
+  const brushed = readBrushes(props.brush).length > 0;
+  const only = brushed && count <= mostNamed ? props.trials : null;
+  const key = useRested(`importance ${e.id} ${props.metric} ${count < 10 ? count : Math.floor(count / 5)} ${brushed ? props.brush : ""}`, brushed ? brushRest : 0);
+  const { now, again } = useRead(key, (signal) =>
+    few ? Promise.resolve(null) : get<Importance>(`/troupe/v1/experiments/${e.id}/importance`, importanceQuery(several(e) ? props.metric : "", only), signal),
   );
   const v = now.value;
   if (few)
     return (
       <Empty>
-        The importance of hyperparameters needs at least {leastTrials} trials with <bdi>{nameOf(props.metric)}</bdi>; there are {props.trials}.
+        The importance of hyperparameters needs at least {leastTrials} trials with <bdi>{nameOf(props.metric)}</bdi>; there are {count}
+        {brushed && " that pass"}.
       </Empty>
     );
   if (v.state === "error") return <Failed whole why={v.why} again={again} />;
@@ -268,7 +276,7 @@ function ImportanceChart(props: { of: Experiment; metric: string; trials: number
         picture={() => saveBars(`importance-${e.id}`, `Importance of hyperparameters for ${nameOf(props.metric)} in experiment ${e.id}: ${x.method} over ${x.trials} trials`, x.hparams.map((h) => ({ name: h.name, part: h.importance, text: part(h.importance) })))}
       >
         <span class="note">
-          {x.method} over {x.trials} trials.
+          {x.method} over {x.trials} trials{only ? " that pass" : brushed && `: more than ${mostNamed} pass, too many to ask for`}.
         </span>
       </Files>
     </figure>

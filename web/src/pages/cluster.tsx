@@ -1,18 +1,17 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { get, may, post, type Agent, type Slot } from "../api";
+import { get, may, type Agent, type Slot } from "../api";
+import { Drain } from "../drain";
 import { Files, savePicture } from "../figure";
 import { usePage } from "../page";
 import { Grid, type Column } from "../grid";
 import { listen, returns } from "../live";
 import { bytes, clean } from "../text";
-import { Empty, Failed, Link, question, refused, say, State, Time, useRead } from "../ui";
-import { heldBy, holderOf, slotState, slotWord } from "../slots";
+import { Empty, Failed, Link, State, Time, useRead } from "../ui";
+import { busy, heldBy, holderOf, slots, slotState, slotWord } from "../slots";
 import { UsageOverTime } from "../usage";
 import type { GetAgentsResponse, Pools } from "../api_types";
 
-const slots = (a: Agent) => Object.values(a.slots).sort((x, y) => Number(x.id) - Number(y.id));
-const busy = (a: Agent) => slots(a).filter((s) => s.container).length;
 const standing = (a: Agent): string => (a.draining || a.state === "draining" ? "DRAINING" : a.enabled ? a.state.toUpperCase() : "DISABLED");
 
 const columns: Column<Agent>[] = [
@@ -105,15 +104,10 @@ export default function Cluster() {
   const total = all.reduce((n, a) => n + slots(a).length, 0);
   const used = all.reduce((n, a) => n + busy(a), 0);
   usePage("Cluster", now.value.state === "error" && !agents.value ? "error" : !agents.value ? "loading" : all.length === 0 ? "empty" : "ready");
-  const drain = (a: Agent, on: boolean) =>
-    post("/troupe/v1/shell/drain", { node: a.id, on }).then(
-      () => {
-        ordered.current = performance.now();
-        say(on ? `${a.id} drains` : `${a.id} takes work again`);
-        again();
-      },
-      refused,
-    );
+  const ordersDone = () => {
+    ordered.current = performance.now();
+    again();
+  };
   const pools = Array.from(new Set([...all.flatMap((a) => a.resourcePools), ...(known.state === "ready" ? known.value.pools.map((p) => p.name) : [])])).sort();
   return (
     <>
@@ -159,26 +153,7 @@ export default function Cluster() {
                       );
                     })}
                   </ul>
-                  {may("change agent") &&
-                    (a.draining ? (
-                      <button type="button" onClick={() => void drain(a, false)}>
-                        Take work again
-                      </button>
-                    ) : (
-                      <button
-                        type="button"
-                        onClick={() =>
-                          (question.value = {
-                            title: `Drain ${clean(a.id)}?`,
-                            text: `Agent ${clean(a.id)} gets no new work; ${busy(a)} running ${busy(a) === 1 ? "task ends" : "tasks end"} by ${busy(a) === 1 ? "itself" : "themselves"}.`,
-                            button: "Drain",
-                            go: () => void drain(a, true),
-                          })
-                        }
-                      >
-                        Drain
-                      </button>
-                    ))}
+                  {may("change agent") && <Drain of={a} done={ordersDone} />}
                 </div>
               ))}
               <SlotFiles agents={all} owners={owners} />

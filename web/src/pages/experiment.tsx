@@ -150,7 +150,7 @@ function One(props: PageProps) {
           {props.tab === "curves" && <AllCurves of={e} />}
           {props.tab === "analysis" && <Analysis of={e} />}
           {props.tab === "search" && <SearchStory of={e} />}
-          {props.tab === "checkpoints" && <CheckpointGrid path={`/api/v1/experiments/${id}/checkpoints`} topic={`experiment/${id}`} command={`troupe checkpoint list ${id}`} metric={e.searcherMetric} />}
+          {props.tab === "checkpoints" && <CheckpointGrid path={`/api/v1/experiments/${id}/checkpoints`} topic={`experiment/${id}`} command={`troupe checkpoint list ${id}`} goals={goals(e)} />}
           {props.tab === "logs" && <Logs of={e} />}
           {props.tab === "code" && <Code of={e} />}
           {props.tab === "config" && <Config of={e} />}

@@ -10,7 +10,7 @@ import { connection, returns } from "../live";
 import { go, params, set } from "../router";
 import { bytes, clean, flat } from "../text";
 import { keep, kept } from "../typed";
-import { Copy, Empty, Failed, question, say, useRead } from "../ui";
+import { Copy, Empty, Failed, NoSuch, question, say, useRead } from "../ui";
 import type { DefaultConfig, FileNode as Node, GetExperimentResponse, GetModelDefFileResponse, GetModelDefTreeResponse } from "../api_types";
 
 export function Code(props: { of: Experiment }) {
@@ -95,6 +95,12 @@ function FileView(props: { id: number; path: string }) {
 /** The configuration as it was submitted, with the line ends that a text field has. */
 const submitted = (e: Experiment): string => (e.originalConfig ?? "").replace(/\r\n?/g, "\n");
 
+const views = [
+  ["submitted", "As submitted"],
+  ["resolved", "Resolved"],
+  ["differences", "Differences"],
+] as const;
+
 export function Config(props: { of: Experiment }) {
   const e = props.of;
   const { now } = useRead(`original ${e.id}`, (signal) => get<GetExperimentResponse>(`/api/v1/experiments/${e.id}`, {}, signal));
@@ -102,7 +108,8 @@ export function Config(props: { of: Experiment }) {
   const named = params.value.text("to", e.forkedFrom ? String(e.forkedFrom) : "");
   const other = named === "defaults" ? "" : named;
   const source = now.value.state === "ready" ? submitted(now.value.value.experiment) : "";
-  const tab = params.value.text("show", "submitted");
+  const asked = params.value.text("show", "submitted");
+  const tab = views.some(([key]) => key === asked) ? asked : "submitted";
   const resolved = JSON.stringify(e.config, null, 2);
   return (
     <>
@@ -110,9 +117,11 @@ export function Config(props: { of: Experiment }) {
         <label>
           <span>Show</span>
           <select aria-label="Show" value={tab} onChange={(ev) => set({ show: ev.currentTarget.value === "submitted" ? null : ev.currentTarget.value })}>
-            <option value="submitted">As submitted</option>
-            <option value="resolved">Resolved</option>
-            <option value="differences">Differences</option>
+            {views.map(([key, name]) => (
+              <option key={key} value={key}>
+                {name}
+              </option>
+            ))}
           </select>
         </label>
         {tab === "differences" && (
@@ -123,6 +132,7 @@ export function Config(props: { of: Experiment }) {
         )}
         <Copy text={() => (tab === "resolved" ? resolved : source)}>Copy text</Copy>
       </div>
+      {asked !== tab && <NoSuch what="view" asked={asked} known={views.map(([key]) => key)} shown={tab} />}
       {tab === "differences" ? (
         <Differences of={e} to={other} />
       ) : (
@@ -230,7 +240,7 @@ export function Fork(props: { of: Experiment; onClose: () => void }) {
       if (away.peek() && !loaded.current) return; // the text is empty because nothing was loaded
       away.value = false;
       faults.value = []; // these faults belong to a former text
-      fault.value = "";
+      fault.value = loaded.current ? "the configuration is empty: there is nothing to submit" : "";
       return;
     }
     const mine = text.value;

@@ -6,7 +6,7 @@ import { UnknownMoment } from "../past";
 import { factOf } from "../queries";
 import { Grid, type Column } from "../grid";
 import { listen, returns } from "../live";
-import { wouldFree } from "../reasons";
+import { wayOut } from "../reasons";
 import { params, set } from "../router";
 import { clean } from "../text";
 import { Empty, Failed, Link, Time, useRead } from "../ui";
@@ -67,7 +67,7 @@ export default function Queue() {
     { key: "user", title: "User", value: (r) => r.user, width: 110 },
     { key: "since", title: "Since", value: (r) => r.since, show: (r) => <Time at={r.since} />, width: 190 },
     { key: "why", title: "Why it waits", value: (r) => r.why?.reason.text ?? null, width: 420 },
-    { key: "free", title: "What would free slots", value: (r) => (r.why ? wouldFree(r.why) : null), width: 240 },
+    { key: "free", title: "What would free slots", value: (r) => (r.why ? wayOut(r.why) : null), width: 240 },
   ];
   const all = rows.value;
   usePage("Queue", now.value.state === "error" && !all ? "error" : !all ? "loading" : all.length === 0 ? "empty" : "ready");

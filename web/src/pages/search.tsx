@@ -6,20 +6,77 @@ import { hovered } from "../hover";
 import { clean, number, short, csv } from "../text";
 import { Empty, Failed, Link, save, Time, useRead } from "../ui";
 import { useSignal } from "@preact/signals";
-import { useRef } from "preact/hooks";
+import { useMemo, useRef } from "preact/hooks";
 import { pastAt } from "../router";
-import type { SearchStory as Story } from "../api_types";
+import { against, boundsOf, boundText, fateText, type Bounds } from "../rungs";
+import type { Rung, SearchStory as Story } from "../api_types";
+
+type Seen = Rung & { bracket: number; rung: number; bounds: Bounds };
 
 /** The rungs as files: as numbers, and as a picture. */
-function RungFiles(props: { id: number; units: string; of: Story }) {
-  const all = props.of.brackets.flatMap((b, i) => b.rungs.map((r, k) => ({ ...r, bracket: i, rung: k })));
-  const most = Math.max(1, ...all.map((r) => r.entered));
+function RungFiles(props: { id: number; units: string; of: readonly Seen[] }) {
+  const most = Math.max(1, ...props.of.map((r) => r.entered));
   const table = {
-    columns: ["bracket", "rung", props.units, "entered", "stopped", "needed", "trial", "metric", "fate"],
-    rows: () => all.flatMap((r) => r.trials.map((t) => [r.bracket, r.rung, r.units, r.entered, r.stopped, number(r.needed), t.trial, number(t.metric), t.fate])),
+    columns: ["bracket", "rung", props.units, "entered", "stopped", "needed", "trial", "metric", "fate", "against", "bound of"],
+    rows: () =>
+      props.of.flatMap((r) =>
+        r.trials.map((t) => {
+          const known = against(t.trial, t.fate, r.bounds);
+          return [r.bracket, r.rung, r.units, r.entered, r.stopped, r.bounds.last, t.trial, number(t.metric), t.fate, known?.bound ?? null, known ? (known.own ? "its stop" : "the last stop") : null];
+        }),
+      ),
   };
-  const bars = () => all.map((r) => ({ name: `bracket ${r.bracket}, ${r.units} ${props.units}`, part: r.entered / most, text: `${r.entered} entered, ${r.stopped} stopped` }));
+  const bars = () => props.of.map((r) => ({ name: `bracket ${r.bracket}, ${r.units} ${props.units}`, part: r.entered / most, text: `${r.entered} entered, ${r.stopped} stopped` }));
   return <Files name={`rungs-${props.id}`} title="Brackets and rungs" table={table} picture={() => saveBars(`rungs-${props.id}`, `Brackets and rungs of experiment ${props.id}`, bars())} />;
+}
+
+function Rungs(props: { id: number; of: Story }) {
+  const s = props.of;
+  const brackets = useMemo(() => s.brackets.map((b, i) => b.rungs.map((r, k): Seen => ({ ...r, bracket: i, rung: k, bounds: boundsOf(k, r, s.decisions) }))), [s]);
+  const units = s.timeMetric || "reports";
+  return (
+    <section>
+      <h2>Brackets and rungs</h2>
+      <figure data-testid="rungs" class="chart">
+        <div class="brackets">
+          {brackets.map((rungs, i) => (
+            <div key={i} class="bracket">
+              <h3>Bracket {i}</h3>
+              <ol>
+                {rungs.map((r) => (
+                  <li key={r.rung} class="rung" data-bracket={i} data-rung={r.rung} data-entered={r.entered} data-stopped={r.stopped}>
+                    <div>
+                      <strong>
+                        {r.units} <bdi>{clean(units)}</bdi>
+                      </strong>{" "}
+                      — {r.entered} entered, {r.stopped} stopped
+                      {r.bounds.last !== null && `, last bound: ${boundText(r.bounds.last, s)}`}
+                    </div>
+                    <div class="rungtrials">
+                      {r.trials.map((t) => {
+                        const text = fateText(t, r.bounds, s);
+                        return (
+                          <Link key={t.trial} to={`/trials/${t.trial}`} class={`fate fate-${t.fate.replace(" ", "-")}${hovered.value === String(t.trial) ? " hovered" : ""}`} label={`trial ${t.trial}: ${text}`} title={text} hover={String(t.trial)}>
+                            {t.trial}
+                          </Link>
+                        );
+                      })}
+                    </div>
+                  </li>
+                ))}
+              </ol>
+            </div>
+          ))}
+        </div>
+        <p class="hint">
+          <span class="fate fate-went-on">went on</span> <span class="fate fate-runs">runs</span> <span class="fate fate-waits">waits</span> <span class="fate fate-stopped">stopped</span> <span class="fate fate-finished">finished</span>{" "}
+          <span class="fate fate-ended">ended</span>
+        </p>
+        <p class="hint">A bound is known of each stop. Beside a trial that went on stands that of the last stop at its rung, and not that of the moment when it went on.</p>
+        <RungFiles id={props.id} units={units} of={brackets.flat()} />
+      </figure>
+    </section>
+  );
 }
 
 const atOnce = 500; // limit of the decisions in the document
@@ -36,51 +93,12 @@ export function SearchStory(props: { of: Experiment }) {
   if (v.state === "ready") kept.current = v.value;
   const s = kept.current; // kept while another moment is read
   if (!s) return null;
-  const units = s.timeMetric || "reports";
   return (
     <>
       <p>
         {clean(s.searcher)}: <bdi>{clean(wanted(props.of))}</bdi>
       </p>
-      {s.brackets.length > 0 && (
-        <section>
-          <h2>Brackets and rungs</h2>
-          <figure data-testid="rungs" class="chart">
-            <div class="brackets">
-              {s.brackets.map((b, i) => (
-                <div key={i} class="bracket">
-                  <h3>Bracket {i}</h3>
-                  <ol>
-                    {b.rungs.map((r, k) => (
-                      <li key={k} class="rung" data-bracket={i} data-rung={k} data-entered={r.entered} data-stopped={r.stopped}>
-                        <div>
-                          <strong>
-                            {r.units} <bdi>{clean(units)}</bdi>
-                          </strong>{" "}
-                          — {r.entered} entered, {r.stopped} stopped
-                          {number(r.needed) !== null && !Number.isNaN(number(r.needed)) && `, last bound ${short(number(r.needed))}`}
-                        </div>
-                        <div class="rungtrials">
-                          {r.trials.map((t) => (
-                            <Link key={t.trial} to={`/trials/${t.trial}`} class={`fate fate-${t.fate.replace(" ", "-")}${hovered.value === String(t.trial) ? " hovered" : ""}`} label={`trial ${t.trial}: ${short(number(t.metric))}, ${t.fate}`} title={`${short(number(t.metric))}, ${t.fate}`} hover={String(t.trial)}>
-                              {t.trial}
-                            </Link>
-                          ))}
-                        </div>
-                      </li>
-                    ))}
-                  </ol>
-                </div>
-              ))}
-            </div>
-            <p class="hint">
-              <span class="fate fate-went-on">went on</span> <span class="fate fate-runs">runs</span> <span class="fate fate-waits">waits</span> <span class="fate fate-stopped">stopped</span> <span class="fate fate-finished">finished</span>{" "}
-              <span class="fate fate-ended">ended</span>
-            </p>
-            <RungFiles id={id} units={units} of={s} />
-          </figure>
-        </section>
-      )}
+      {s.brackets.length > 0 && <Rungs id={id} of={s} />}
       <section>
         <h2>Decisions</h2>
         <p>

@@ -7,7 +7,7 @@ import { useChanges } from "../changes";
 import { CheckpointGrid } from "../checkpoints";
 import { Curves, MoreCurves } from "../curves";
 import { EventGrid } from "../events";
-import { mainMetric } from "../goals";
+import { goals, mainMetric } from "../goals";
 import { Grid, type Column } from "../grid";
 import { isStale, listen, paused, returns } from "../live";
 import { Log } from "../log";
@@ -191,10 +191,10 @@ function One(props: PageProps) {
           {props.tab === "resources" && (
             <>
               <CopyLink />
-              <Resources trial={v.trial.id} experiment={v.experiment.id} runs={v.task.allocations.length} />
+              <Resources trial={v.trial.id} experiment={v.experiment.id} runs={v.task.allocations.length} over={ended(v.trial)} />
             </>
           )}
-          {props.tab === "checkpoints" && <CheckpointGrid path={`/api/v1/trials/${id}/checkpoints`} topic={`experiment/${v.trial.experimentId}`} command={`troupe checkpoint list --trial ${id}`} metric={v.experiment.searcherMetric} />}
+          {props.tab === "checkpoints" && <CheckpointGrid path={`/api/v1/trials/${id}/checkpoints`} topic={`experiment/${v.trial.experimentId}`} command={`troupe checkpoint list --trial ${id}`} goals={goals(v.experiment)} />}
           {props.tab === "events" && <EventGrid query={`entity=trial/${id}`} topics={[`experiment/${v.trial.experimentId}`]} command={`troupe trial events ${id}`} />}
           {!known && <p>There is no such page of a trial.</p>}
         </div>
