@@ -38,14 +38,13 @@ const mostTrials = 1000; // limit of the trials whose curves the server gives in
 const most = 2000; // limit of the drawn points of a curve; above it the curve is thinned out again
 
 /** The curves of one metric, kept up to date. */
-export function useSeries(metric: string, of: { experiment?: number; trials?: number[] }, x: string, range: [number, number] | null, experiments: number[]) {
+export function useSeries(metric: string, of: { experiment?: number; trials?: number[] }, x: string, range: [number, number] | null, experiments: number[], past = pastAt.value) {
   const lines = useSignal<Curve[] | null>(null);
   const fault = useSignal<unknown>(null);
   const turn = useRef(0);
   const meanwhile = useRef<Fresh[] | null>(null); // points that the stream delivered during a read, whose answer may be older
   const { group, name } = parts(metric);
   const who = of.experiment ? `experiment=${of.experiment}` : `trials=${(of.trials ?? []).join(",")}`;
-  const past = pastAt.value;
   const query = seriesQuery(metric, of, x, range, past);
   const { points } = query;
   const key = `${metric}|${who}|${x}|${range?.join("..") ?? ""}|${points}|${past}`;
@@ -191,6 +190,7 @@ export interface CurvesProps {
   metric: string; // used where the address names none; "" means the first metric
   height?: number;
   marks?: Mark[]; // restarts of the runs of the only trial
+  at?: number; // the moment at which there are these trials; where it is not set, that of the address
 }
 
 /** Whether a refusal may be due to a trial that does not exist. The list of trials, which is still loading, will tell which one. */
@@ -358,7 +358,7 @@ export function Curves(props: CurvesProps) {
   const from = p.text("from");
   const to = p.text("to");
   const range = useMemo(() => rangeOf(from, to), [from, to]);
-  const { lines, fault, again } = useSeries(wanted, props.only ? { trials: props.only } : { experiment: props.experiment! }, x, range, props.experiments);
+  const { lines, fault, again } = useSeries(wanted, props.only ? { trials: props.only } : { experiment: props.experiment! }, x, range, props.experiments, props.at);
   const marks = useMarks(props, wanted, x);
   const arrived = lines.value !== null || fault.value !== null;
   useLayoutEffect(() => {

@@ -28,12 +28,15 @@ export function useTrials(experiment: number, wanted: string[], when: Promise<vo
   const rows = useSignal<readonly Row[] | null>(null);
   const first = useSignal<readonly Row[] | null>(null); // the first rows of a long list that is still loading
   const at = pastAt.value;
+  const rowsAt = useSignal(at); // the moment of `rows`, which stay while another moment is read
   const key = `${experiment} ${wanted.join(",")} ${at}`;
   const path = `/troupe/v1/experiments/${experiment}/trials`;
   const query = { metrics: elements(wanted), at: at || undefined };
   const { now, again } = useRead(key, (signal) => (experiment ? when.then(() => get<TrialProgressList>(path, query, signal)) : Promise.resolve({ trials: [] })));
   useAtOnce(() => {
-    if (now.value.state === "ready") rows.value = now.value.value.trials.map(withHp);
+    if (now.value.state !== "ready") return;
+    rows.value = now.value.value.trials.map(withHp);
+    rowsAt.value = at;
   });
   useLayoutEffect(() => {
     let gone = false;
@@ -88,7 +91,7 @@ export function useTrials(experiment: number, wanted: string[], when: Promise<vo
   useSignalEffect(() => {
     if (returns.value > 0) again();
   });
-  return { rows, first, now, again };
+  return { rows, first, now, again, rowsAt };
 }
 
 const namesOf = (all: readonly MetricInfo[]): string => all.map((m) => `${m.group}.${m.name} ${m.kind}`).join("\n");

@@ -235,7 +235,7 @@ function Overview(props: { of: Experiment }) {
   const { now, again } = useRead(past > 0 ? `outcome ${e.id} at ${past}` : `outcome ${e.id} ${e.bestTrialId} ${e.bestTrialSearcherMetric} ${e.state}`, (signal) => get<Outcome>(`/troupe/v1/experiments/${e.id}/outcome`, { at: past || undefined }, signal));
   const why = useRead(`explain ${e.id} ${e.state}`, (signal) => get<ExperimentExplanation>(`/troupe/v1/experiments/${e.id}/explain`, {}, signal));
   useChanges(past > 0 || ended(e) ? [] : [`experiment/${e.id}`], 1500, why.again); // the reason may change while the experiment does not
-  const { rows } = useTrials(e.id, []);
+  const { rows, rowsAt } = useTrials(e.id, []);
   const { metrics } = useMetrics(e.id);
   const best = useMemo(() => ranked(rows.value ?? [], smallerIsBetter(e)).slice(0, 10), [rows.value]);
   const ids = best.map((t) => t.id).sort((a, b) => a - b);
@@ -302,7 +302,7 @@ function Overview(props: { of: Experiment }) {
       {ids.length > 0 && (
         <section>
           <h2>{ids.length === 1 ? "Its curve" : several(e) ? `Curves of its first ${ids.length} trials` : `Curves of the ${ids.length} best`}</h2>
-          <Curves trials={rows.value} only={ids} experiments={[e.id]} metrics={metrics.value} metric={mainMetric(e)} height={320} />
+          <Curves trials={rows.value} only={ids} experiments={[e.id]} metrics={metrics.value} metric={mainMetric(e)} height={320} at={rowsAt.value} />
         </section>
       )}
       <LastDecisions of={e} at={past} />
