@@ -270,7 +270,14 @@ void add_curves(schemas& all) {
                               {"lastReport", time(), "of any of its trials"}});
   all["MetricList"] = fields({{"metrics", list_of(a("MetricInfo"))}});
   all["Moment"] =
-    fields({{"sequence", whole(), "for `at`"}, {"at", time()}, {"type", text()}, {"trial?", whole()}});
+    fields({{"sequence", whole(), "for `at`"},
+            {"at", time()},
+            {"type", text()},
+            {"trial?", whole()},
+            {"run?", whole()},
+            {"on?", list_of(a("SlotsOn")), "of `allocation_placed`; empty: the run waits again"},
+            {"why?", text(), "how a run ended"},
+            {"state?", text(), "of `trial_ended`"}});
   all["History"] = fields({{"history", list_of(a("Moment"))}});
   all["Importance"] = fields({{"method", text()},
                               {"metric", text()},

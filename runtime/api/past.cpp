@@ -23,6 +23,23 @@ const char* tag_of(const fact& x) {
   return std::visit([](const auto& one) { return std::decay_t<decltype(one)>::tag; }, x);
 }
 
+/// Where the fact places a run, or how it ends a run or a trial; null for other facts.
+value place_or_end_in(const fact& x) {
+  if (const auto* placed = std::get_if<allocation_placed>(&x)) {
+    value on = value::array();
+    for (const auto& part : placed->on)
+      on.push_back({{"agent", part.agent}, {"slots", part.slots}});
+    return {{"on", std::move(on)}};
+  }
+  if (const auto* closed = std::get_if<allocation_closed>(&x))
+    return {{"why", name(closed->why)}};
+  if (const auto* ended = std::get_if<run_ended>(&x))
+    return {{"why", name(ended->why)}};
+  if (const auto* ended = std::get_if<trial_ended>(&x))
+    return {{"state", name(ended->state)}};
+  return {};
+}
+
 /// A reader of the past: rows and facts come from the folded journal, reports are those up to that time, and
 /// everything else is as it is now.
 class past_reader : public storage::reader {
@@ -338,6 +355,11 @@ result<void> past_shelf::read_on(story& of, const services& now, const experimen
       }
       what.at = time_of(*known);
       what.type = tag_of(*known);
+      if (kind == "allocation")
+        what.run = parse_allocation(name.substr(slash + 1)).run;
+      else if (const auto* ended = std::get_if<run_ended>(&*known))
+        what.run = ended->run;
+      what.told = place_or_end_in(*known);
       of.facts.push_back({what, std::move(one)});
     }
   }

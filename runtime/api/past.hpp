@@ -20,6 +20,8 @@ public:
     time_point at;
     const char* type = "";
     trial_id trial; ///< 0: the fact is of the experiment itself
+    run_id run;     ///< 0: the fact is not of one run
+    value told;     ///< "on": where a run was placed; "why" or "state": how a run or its trial ended
   };
   result<std::vector<moment>> history(const services& now, const experiment_row& of);
 

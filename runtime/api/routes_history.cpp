@@ -19,6 +19,10 @@ result<value> history(const call& c) {
     list.push_back({{"sequence", one.sequence}, {"at", to_rfc3339(one.at)}, {"type", one.type}});
     if (one.trial)
       list.back()["trial"] = one.trial.value;
+    if (one.run)
+      list.back()["run"] = one.run.value;
+    if (one.told.is_object())
+      list.back().update(one.told);
   }
   return value{{"history", std::move(list)}};
 }

@@ -40,6 +40,7 @@ struct walk {
   std::size_t bracket = 0;
   std::map<std::size_t, double> passed; ///< metric at each rung that the trial reached
   std::optional<trial_stop_decided> stop;
+  std::uint64_t stopped_at = 0; ///< number of the fact with `stop`
   bool exited = false, paused = false;
 };
 
@@ -162,6 +163,7 @@ private:
     }
     for (const auto& t : x.stopped) {
       walks_[t.trial].stop = t;
+      walks_[t.trial].stopped_at = number;
       value one = {{"what", "stopped"}, {"trial", t.trial.value}, {"why", t.why}};
       if (t.rung >= 0) {
         one["rung"] = t.rung;
@@ -237,7 +239,8 @@ private:
       for (std::size_t k = 0; k < brackets_[b].units.size(); ++k) {
         value trials = value::array();
         std::size_t stopped = 0;
-        double needed = std::numeric_limits<double>::quiet_NaN();
+        double needed = std::numeric_limits<double>::quiet_NaN(); // the newest bound
+        std::uint64_t newest = 0;
         for (auto id : order_) {
           const auto& w = walks_.at(id);
           const auto here = w.passed.find(k);
@@ -246,8 +249,10 @@ private:
           const std::string_view how = fate(w, k);
           if (how == "stopped") {
             ++stopped;
-            if (w.stop->rung >= 0)
-              needed = w.stop->needed; // newest bound
+            if (w.stop->rung >= 0 && w.stopped_at >= newest) {
+              newest = w.stopped_at;
+              needed = w.stop->needed;
+            }
           }
           trials.push_back({{"trial", id.value}, {"metric", here->second}, {"fate", how}});
         }

@@ -232,7 +232,7 @@ function BrushFields(props: { keys: string[]; title: (key: string) => string; nu
   );
 }
 
-const mostNamed = 2000; // limit of the trials in an address, of which the server takes 16 KiB
+const mostNamed = 1000; // as many as the server takes
 const brushRest = 500; // ms without a change of the brush, after which the server is asked
 
 /** `trials` are the trials with a value that pass the brush. Where they are too few, nothing is asked for, because the console would
