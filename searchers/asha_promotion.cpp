@@ -45,7 +45,7 @@ public:
   proposal next(ordinal fresh, bool may_create) override {
     for (std::size_t k = rungs_.size(); k-- > 0;) {
       auto& rung = rungs_[k];
-      auto keep = static_cast<std::size_t>(static_cast<double>(rung.results.size()) / plan_.divisor);
+      auto keep = kept(rung);
       if (rung.waiting.empty() || keep == 0)
         continue;
       auto best = *rung.waiting.begin();
@@ -107,6 +107,10 @@ public:
   }
 
   std::vector<bracket> brackets() const override { return plan_.brackets; }
+  std::optional<double> bound(std::size_t, std::size_t rung) const override {
+    const auto keep = rung < rungs_.size() ? kept(rungs_[rung]) : 0;
+    return keep == 0 ? std::nullopt : std::optional(plan_.sign * rungs_[rung].results.at(keep - 1).value);
+  }
 
   void persist(archive& ar) override {
     ar(rungs_, rung_of_, waits_);
@@ -117,6 +121,11 @@ public:
 
 private:
   const std::vector<std::int64_t>& units() const { return plan_.brackets[0].units; }
+
+  /// How many of the trials at a rung go on from it as yet.
+  std::size_t kept(const promotion_rung& rung) const {
+    return static_cast<std::size_t>(static_cast<double>(rung.results.size()) / plan_.divisor);
+  }
 
   /// A result at this rank or behind it can never be promoted, however many trials still come: ranks only
   /// rise.

@@ -61,11 +61,9 @@ public:
       auto length = static_cast<double>(units[static_cast<std::size_t>(index)]);
       if (static_cast<std::size_t>(index) + 1 == units.size())
         return out.stop(r.trial, full_length(index, length, plan_.time_metric, r.as_given));
-      auto keep =
-        std::max<std::size_t>(1, static_cast<std::size_t>(static_cast<double>(rung.size()) / plan_.divisor));
-      if (rank >= keep)
-        return out.stop(r.trial,
-                        beaten(index, length, plan_.time_metric, r, plan_.sign * rung.at(keep - 1).value));
+      if (rank >= kept(rung))
+        return out.stop(
+          r.trial, beaten(index, length, plan_.time_metric, r, plan_.sign * rung.at(kept(rung) - 1).value));
       if (timeless)
         return;
     }
@@ -90,6 +88,14 @@ public:
     return {bracket_of_.begin(), bracket_of_.end()};
   }
 
+  std::optional<double> bound(std::size_t bracket, std::size_t rung) const override {
+    if (bracket >= state_.size() || rung >= state_[bracket].rungs.size() ||
+        state_[bracket].rungs[rung].size() == 0)
+      return {};
+    const auto& here = state_[bracket].rungs[rung];
+    return plan_.sign * here.at(kept(here) - 1).value;
+  }
+
   void persist(archive& ar) override {
     ar(state_, bracket_of_, rung_of_);
     source_->persist(ar);
@@ -105,6 +111,12 @@ public:
   }
 
 private:
+  /// How many of the trials at a rung go on.
+  std::size_t kept(const ranking& rung) const {
+    return std::max<std::size_t>(1,
+                                 static_cast<std::size_t>(static_cast<double>(rung.size()) / plan_.divisor));
+  }
+
   /// The first bracket below its share. Where all have their share or are used up, slots are lent to the
   /// bracket that is furthest behind with its budget.
   std::size_t bracket_for_next() const {

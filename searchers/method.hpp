@@ -6,6 +6,7 @@
 #include "searchers/searcher.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -63,6 +64,9 @@ public:
   virtual bool independent() const { return false; }
   virtual std::vector<bracket> brackets() const { return {}; }
   virtual std::vector<std::size_t> trial_brackets() const { return {}; }
+  /// The metric, as reported, that a trial needs now to go on from this rung; nothing where no trial could,
+  /// or where the method compares no trials at rungs.
+  virtual std::optional<double> bound(std::size_t /*bracket*/, std::size_t /*rung*/) const { return {}; }
   /// Writes or reads the whole state.
   virtual void persist(archive& ar) = 0;
 };

@@ -40,6 +40,9 @@ public:
   std::vector<bracket> brackets() const override { return inner_->brackets(); }
   /// Bracket of each trial, in the order of creation; empty where the method does not assign them.
   std::vector<std::size_t> trial_brackets() const { return inner_->trial_brackets(); }
+  std::optional<double> bound(std::size_t bracket, std::size_t rung) const {
+    return inner_->bound(bracket, rung);
+  }
   std::int64_t max_trials() const override { return static_cast<std::int64_t>(limits_.max_trials); }
   std::string snapshot() const override;
   /// Takes the state from `bytes`; only allowed before the first event.

@@ -294,7 +294,8 @@ void add_curves(schemas& all) {
                                       {"latestCheckpoint", text()}}))}});
   all["RungTrial"] = fields({{"trial", whole()},
                              {"metric", metric()},
-                             {"fate", one_of({"runs", "waits", "went on", "stopped", "finished", "ended"})}});
+                             {"fate", one_of({"runs", "waits", "went on", "stopped", "finished", "ended"})},
+                             {"needed?", metric(), "the bound when that was decided"}});
   all["Rung"] = fields({{"units", whole()},
                         {"entered", whole()},
                         {"stopped", whole()},

@@ -2,11 +2,13 @@
 
 #include "model/names.hpp"
 #include "runtime/api/shapes.hpp"
+#include "searchers/rung_sentence.hpp"
 #include "searchers/search_core.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 namespace troupe::api {
 namespace {
@@ -39,6 +41,7 @@ searchers::search_event event_of(const search_stepped& x, const std::string& key
 struct walk {
   std::size_t bracket = 0;
   std::map<std::size_t, double> passed; ///< metric at each rung that the trial reached
+  std::map<std::size_t, double> bounds; ///< by rung: the bound when the trial went on from it
   std::optional<trial_stop_decided> stop;
   std::uint64_t stopped_at = 0; ///< number of the fact with `stop`
   bool exited = false, paused = false;
@@ -120,8 +123,7 @@ private:
 
   /// Notes the rungs that a validation passes, in every bracket: the trial's own bracket is known only at the
   /// end.
-  void validated(const search_stepped& x) {
-    auto& w = walks_[x.trial];
+  void validated(const search_stepped& x, std::uint64_t fact_number) {
     auto number = [&](const std::string& name) -> std::optional<double> {
       auto it = x.metrics.is_object() ? x.metrics.find(name) : x.metrics.end();
       return it == x.metrics.end() ? std::nullopt : number_in(*it);
@@ -131,11 +133,65 @@ private:
       time_metric_.empty() ? std::optional(static_cast<double>(++reports_[x.trial])) : number(time_metric_);
     if (!time)
       return;
+    std::set<std::int64_t> fresh; // lengths of rungs that the trial has not reached before
     for (std::size_t b = 0; b < brackets_.size(); ++b)
       for (auto units : brackets_[b].units)
-        if (*time >= static_cast<double>(units))
-          reached_[x.trial].try_emplace(units, metric.value_or(std::numeric_limits<double>::quiet_NaN()));
-    (void)w;
+        if (*time >= static_cast<double>(units) &&
+            reached_[x.trial]
+              .try_emplace(units, metric.value_or(std::numeric_limits<double>::quiet_NaN()))
+              .second)
+          fresh.insert(units);
+    if (fresh.empty())
+      return;
+    const auto own = bracket_of(x.trial);
+    for (std::size_t k = 0; own < brackets_.size() && k < brackets_[own].units.size(); ++k)
+      if (fresh.contains(brackets_[own].units[k]))
+        went_on(x, own, k, fact_number);
+  }
+
+  /// Adds the decision that the trial goes on from this rung, which it has just reached, if it does.
+  void went_on(const search_stepped& x, std::size_t bracket, std::size_t rung, std::uint64_t number) {
+    const bool held = std::find(x.paused.begin(), x.paused.end(), x.trial) != x.paused.end();
+    const bool stopped = std::any_of(x.stopped.begin(), x.stopped.end(), [&](const auto& one) {
+      return one.trial == x.trial && (one.rung < 0 || static_cast<std::size_t>(one.rung) <= rung);
+    });
+    if (held || stopped || rung + 1 >= brackets_[bracket].units.size())
+      return;
+    if (auto why = against_bound(x.trial, bracket, rung); why.is_object()) {
+      why.update({{"what", "went on"}, {"trial", x.trial.value}});
+      add(std::move(why), number, x.at);
+    }
+  }
+
+  /// The rung of which the trial is among the best now, with the bound that the real searcher has there;
+  /// null where it has none.
+  value against_bound(trial_id trial, std::size_t bracket, std::size_t rung) {
+    const auto* core = dynamic_cast<const searchers::search_core*>(searcher_.get());
+    const auto needed = core ? core->bound(bracket, rung) : std::nullopt;
+    if (!needed)
+      return {};
+    const auto units = brackets_[bracket].units[rung];
+    const auto got = reached_[trial].find(units);
+    searchers::report r;
+    r.as_given = got == reached_[trial].end() ? std::numeric_limits<double>::quiet_NaN() : got->second;
+    walks_[trial].bounds[rung] = *needed;
+    const auto length = static_cast<double>(units);
+    return {{"rung", rung},
+            {"units", length},
+            {"metric", r.as_given},
+            {"needed", *needed},
+            {"why", searchers::beaten(static_cast<int>(rung), length, time_metric_, r, *needed).why}};
+  }
+
+  /// The bracket of the trial; one more than the last bracket where nobody knows it.
+  std::size_t bracket_of(trial_id trial) const {
+    const auto* core = dynamic_cast<const searchers::search_core*>(searcher_.get());
+    const auto at = std::find(order_.begin(), order_.end(), trial);
+    if (!core || at == order_.end())
+      return brackets_.size();
+    const auto dealt = core->trial_brackets();
+    const auto i = static_cast<std::size_t>(at - order_.begin());
+    return i < dealt.size() ? dealt[i] : 0;
   }
 
   void take(const search_stepped& x, std::uint64_t number) {
@@ -145,7 +201,7 @@ private:
       if (auto fine = searcher_->apply(event_of(x, x.trial ? keys_[x.trial] : "")); !fine)
         searcher_.reset();
     if (x.input == search_input::validated)
-      validated(x);
+      validated(x, number);
     if (x.input == search_input::exited)
       walks_[x.trial].exited = true;
     for (const auto& t : x.created) {
@@ -175,11 +231,20 @@ private:
     }
     for (const auto& t : x.resumed) {
       walks_[t.trial].paused = false;
-      add({{"what", "resumed"},
-           {"trial", t.trial.value},
-           {"until", t.until},
-           {"why", "goes on to the next rung"}},
-          number, x.at);
+      value one = {{"what", "resumed"},
+                   {"trial", t.trial.value},
+                   {"until", t.until},
+                   {"why", "goes on to the next rung"}};
+      if (const auto bracket = bracket_of(t.trial); bracket < brackets_.size()) {
+        const auto& units = brackets_[bracket].units;
+        const auto reached = std::count_if(
+          units.begin(), units.end(), [&](auto one_rung) { return reached_[t.trial].contains(one_rung); });
+        if (reached > 0)
+          if (auto why = against_bound(t.trial, bracket, static_cast<std::size_t>(reached) - 1);
+              why.is_object())
+            one.update(why);
+      }
+      add(std::move(one), number, x.at);
     }
     for (const auto& t : x.perturbed)
       add({{"what", "perturbed"},
@@ -255,6 +320,10 @@ private:
             }
           }
           trials.push_back({{"trial", id.value}, {"metric", here->second}, {"fate", how}});
+          if (const auto bound = w.bounds.find(k); bound != w.bounds.end())
+            trials.back()["needed"] = bound->second;
+          else if (w.stop && w.stop->rung >= 0 && static_cast<std::size_t>(w.stop->rung) == k)
+            trials.back()["needed"] = w.stop->needed;
         }
         rungs.push_back({{"units", brackets_[b].units[k]},
                          {"entered", trials.size()},

@@ -3,11 +3,11 @@
 import type { Decision, Rung, RungTrial, SearchStory } from "./api_types";
 import { number, short } from "./text";
 
-/** The bounds at one rung. The server tells the bound of each stop; a trial that went on is measured against that of the last stop, as
- *  the bound at the time when it went on is not known. */
+/** The bounds at one rung. The server tells the bound of each decision; a trial that waits, and each one of a search that does not tell
+ *  them, is measured against the last one. */
 export interface Bounds {
-  own: ReadonlyMap<number, number>; // by trial that was stopped there
-  last: number | null; // null where no trial was stopped there
+  own: ReadonlyMap<number, number>; // by trial that was decided about there
+  last: number | null; // null where nothing was decided there
 }
 
 export function boundsOf(rung: number, of: Pick<Rung, "trials">, decisions: readonly Decision[]): Bounds {
@@ -23,7 +23,7 @@ export function boundsOf(rung: number, of: Pick<Rung, "trials">, decisions: read
   return { own, last };
 }
 
-/** The bound that a trial is compared with, and whether that is the bound of its own stop. */
+/** The bound that a trial is compared with, and whether that is the bound of its own decision. */
 export function against(trial: number, fate: string, all: Bounds): { bound: number; own: boolean } | null {
   const own = all.own.get(trial);
   if (own !== undefined) return { bound: own, own: true };

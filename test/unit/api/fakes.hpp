@@ -288,8 +288,11 @@ struct fake_reader : storage::reader {
   }
   std::map<std::string, std::string> record_rows; ///< the key is that of storage::keys::record
   result<std::vector<workspace_changed>> workspaces() const override {
-    return std::vector{uncategorized_workspace()};
+    auto all = more_workspaces;
+    all.push_back(uncategorized_workspace());
+    return all;
   }
+  std::vector<workspace_changed> more_workspaces;
   result<std::vector<project_changed>> projects() const override {
     return std::vector{uncategorized_project()};
   }

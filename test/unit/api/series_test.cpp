@@ -712,7 +712,14 @@ TEST(Story, RungsSayWhoEnteredWhoStoppedAndByWhat) {
   EXPECT_EQ(rung["stopped"], 1);
   EXPECT_EQ(rung["needed"], 0.25);
   EXPECT_EQ(rung["trials"][0]["fate"], "runs");
+  EXPECT_EQ(rung["trials"][0]["needed"], 0.25) << "by which value it went on";
   EXPECT_EQ(rung["trials"][1]["fate"], "stopped");
+  EXPECT_EQ(rung["trials"][1]["needed"], 0.25);
+  const auto& went = (*x)["decisions"][2];
+  EXPECT_EQ(went["what"], "went on") << went.dump();
+  EXPECT_EQ(went["why"], "rung 0 (4 epoch): 0.25, needed 0.25");
+  EXPECT_EQ(went["rung"], 0);
+  EXPECT_EQ(went["trial"], 1);
   const auto& last = (*x)["decisions"].back();
   EXPECT_EQ(last["what"], "stopped");
   EXPECT_EQ(last["metric"], 0.75);

@@ -291,6 +291,7 @@ TEST(Server, TellsOfPeopleOnlyWhatTheOperationsShow) {
   workspace_changed other;
   other.id = {3};
   other.owner = "ada";
+  x.reader->more_workspaces = {own, other};
   say(own, "a");
   say(other, "b");
   say(group({admin}), "c");

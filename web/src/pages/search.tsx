@@ -22,7 +22,7 @@ function RungFiles(props: { id: number; units: string; of: readonly Seen[] }) {
       props.of.flatMap((r) =>
         r.trials.map((t) => {
           const known = against(t.trial, t.fate, r.bounds);
-          return [r.bracket, r.rung, r.units, r.entered, r.stopped, r.bounds.last, t.trial, number(t.metric), t.fate, known?.bound ?? null, known ? (known.own ? "its stop" : "the last stop") : null];
+          return [r.bracket, r.rung, r.units, r.entered, r.stopped, r.bounds.last, t.trial, number(t.metric), t.fate, known?.bound ?? null, known ? (known.own ? "its decision" : "the last decision") : null];
         }),
       ),
   };
@@ -72,7 +72,7 @@ function Rungs(props: { id: number; of: Story }) {
           <span class="fate fate-went-on">went on</span> <span class="fate fate-runs">runs</span> <span class="fate fate-waits">waits</span> <span class="fate fate-stopped">stopped</span> <span class="fate fate-finished">finished</span>{" "}
           <span class="fate fate-ended">ended</span>
         </p>
-        <p class="hint">A bound is known of each stop. Beside a trial that went on stands that of the last stop at its rung, and not that of the moment when it went on.</p>
+        <p class="hint">A bound is that of the moment at which the search decided about the trial. Beside a trial that waits stands the last one of its rung.</p>
         <RungFiles id={props.id} units={units} of={brackets.flat()} />
       </figure>
     </section>
