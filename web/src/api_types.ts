@@ -440,10 +440,17 @@ export interface MetricsWorkload {
 
 export interface Moment {
   at: string;
+  /** of `allocation_placed`; empty: the run waits again */
+  on?: SlotsOn[];
+  run?: number;
   /** for `at` */
   sequence: number;
+  /** of `trial_ended` */
+  state?: string;
   trial?: number;
   type: string;
+  /** how a run ended */
+  why?: string;
 }
 
 export interface Outcome {
@@ -540,6 +547,8 @@ export interface Rung {
 export interface RungTrial {
   fate: "runs" | "waits" | "went on" | "stopped" | "finished" | "ended";
   metric: MetricValue;
+  /** the bound when that was decided */
+  needed?: MetricValue;
   trial: number;
 }
 
