@@ -88,6 +88,9 @@ public:
     return {bracket_of_.begin(), bracket_of_.end()};
   }
 
+  std::size_t bracket_of(ordinal trial) const override {
+    return trial < bracket_of_.size() ? bracket_of_[trial] : 0;
+  }
   std::optional<double> bound(std::size_t bracket, std::size_t rung) const override {
     if (bracket >= state_.size() || rung >= state_[bracket].rungs.size() ||
         state_[bracket].rungs[rung].size() == 0)

@@ -64,6 +64,7 @@ public:
   virtual bool independent() const { return false; }
   virtual std::vector<bracket> brackets() const { return {}; }
   virtual std::vector<std::size_t> trial_brackets() const { return {}; }
+  virtual std::size_t bracket_of(ordinal) const { return 0; } ///< of a trial that was made
   /// The metric, as reported, that a trial needs now to go on from this rung; nothing where no trial could,
   /// or where the method compares no trials at rungs.
   virtual std::optional<double> bound(std::size_t /*bracket*/, std::size_t /*rung*/) const { return {}; }

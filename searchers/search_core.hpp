@@ -40,6 +40,7 @@ public:
   std::vector<bracket> brackets() const override { return inner_->brackets(); }
   /// Bracket of each trial, in the order of creation; empty where the method does not assign them.
   std::vector<std::size_t> trial_brackets() const { return inner_->trial_brackets(); }
+  std::size_t bracket_of(ordinal trial) const { return inner_->bracket_of(trial); }
   std::optional<double> bound(std::size_t bracket, std::size_t rung) const {
     return inner_->bound(bracket, rung);
   }

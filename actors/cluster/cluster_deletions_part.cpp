@@ -101,7 +101,9 @@ void cluster_deletions::erase(const doomed& what, const std::string& by) {
     .then(
       [this, what, by](const stored_erased& x) {
         if (!x.why.empty()) // what is gone of it is noted before somebody may use the rest
-          return note_left(x, by, [this, what, why = x.why](command_result&) { failed(what, why); });
+          return note_left(x, by, [this, what, why = x.why](command_result& noted) {
+            failed(what, noted.got ? why : why + "; and " + noted.got.error().what);
+          });
         noted(what, what.trial ? machine_.ids.deleted(what.trial, self_->now())
                                : machine_.ids.deleted(what.experiment, x.trials, self_->now()));
       },

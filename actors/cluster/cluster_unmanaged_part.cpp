@@ -17,6 +17,7 @@ namespace {
 constexpr std::size_t most_name = 255;
 constexpr std::size_t most_changes = 1'000;   ///< limit of the waiting changes of one experiment
 constexpr std::size_t most_followed = 50'000; ///< trials in memory, unless one experiment has more
+constexpr std::size_t most_watched = 1'000;   ///< experiments with log policies whose lines are looked at
 
 error not_unmanaged(experiment_id id) {
   return {errc::invalid, "experiment " + to_string(id) +
@@ -68,7 +69,8 @@ void cluster_unmanaged::recover(const experiment_row& row) {
   }
   if (lives)
     with_.arm();
-  watch_lines(row);
+  if (!terminal(row.state))
+    watch_lines(row);
   if (unmanaged::settle(row, *trials, self_->now()).empty())
     return; // there is nothing to mend, as with nearly all experiments
   in_turn(
@@ -243,22 +245,41 @@ void cluster_unmanaged::take(const line_matched& x, experiment_id of,
                              std::function<void(const caf::error&)> done) {
   in_turn(of,
           of_trial(x.allocation.trial(),
-                   [this, x](const trial_row& now) { return unmanaged::matched(now, x, self_->now()); }),
+                   [this, x](const trial_row& now) {
+                     return unmanaged::matched(matched_patterns(now.id), x, self_->now());
+                   }),
           [done = std::move(done)](const command_result& got) {
             // A line of a trial that is gone is stored nowhere, either.
             done(got.got || got.got.error().code == errc::not_found ? caf::error{} : to_caf(got.got.error()));
           });
 }
 
-/// Lines of the experiment's trials are looked at from now on, as long as the master lives: some come after
-/// the end.
-void cluster_unmanaged::watch_lines(const experiment_row& row) const {
-  if (with_.lines && row.config->is_object())
-    with_.lines->watch(row.id, row.config->value("log_policies", value()));
+/// Lines of the experiment's trials are looked at from now on, also after the end, as some come late. The
+/// oldest experiments are forgotten where there are too many.
+void cluster_unmanaged::watch_lines(const experiment_row& row) {
+  if (!with_.lines || !row.config->is_object() || !watched_.insert(row.id).second)
+    return;
+  with_.lines->watch(row.id, row.config->value("log_policies", value()));
+  if (watched_.size() > most_watched) {
+    with_.lines->forget(*watched_.begin());
+    watched_.erase(watched_.begin());
+  }
 }
 
-/// The time of the trial's newest report, checkpoint or line; `since` if that is later. Rows of reports count
-/// from 1, so the newest one is found in the logarithm of their number.
+/// The patterns of log policies that lines of the trial have matched so far.
+std::set<std::string> cluster_unmanaged::matched_patterns(trial_id id) const {
+  std::set<std::string> out;
+  const auto facts = peers_.reads->facts_of(entity(id), 0);
+  for (const auto& bytes : facts ? *facts : std::vector<std::string>())
+    if (const auto fact = decode_as<trial_fact>(bytes))
+      if (const auto* match = std::get_if<log_policy_matched>(&*fact))
+        out.insert(match->pattern);
+  return out;
+}
+
+/// The time of the trial's newest report, checkpoint or line; `since` if that is later. Its process says the
+/// times of reports and lines, so that one in the future does not count. Rows of reports count from 1, so the
+/// newest one is found in the logarithm of their number.
 time_point cluster_unmanaged::last_report(const trial_row& row, time_point since) const {
   const auto at_of = [&](std::uint64_t after) -> std::optional<time_point> {
     const auto next = peers_.reads->metrics(row.id, after, 1, {});
@@ -271,15 +292,19 @@ time_point cluster_unmanaged::last_report(const trial_row& row, time_point since
     if (at_of(known + step - 1))
       known += step;
   auto newest = since;
+  const auto take = [&](time_point at) {
+    if (at <= self_->now())
+      newest = std::max(newest, at);
+  };
   if (known > 0)
-    newest = std::max(newest, at_of(known - 1).value_or(since));
+    take(at_of(known - 1).value_or(since));
   if (const auto line = peers_.reads->logs_before(row.id, std::numeric_limits<std::uint64_t>::max(), 1);
       line && !line->empty())
-    newest = std::max(newest, line->back().at);
+    take(line->back().at);
   if (const auto saved = peers_.reads->checkpoints(row.id))
     for (const auto& one : *saved)
-      newest = std::max(newest, one.at);
-  return std::min(newest, self_->now()); // clients say the times of lines
+      take(one.at);
+  return newest;
 }
 
 std::optional<time_point> cluster_unmanaged::deadline() const {

@@ -12,6 +12,7 @@
 
 #include <deque>
 #include <map>
+#include <set>
 
 namespace troupe {
 
@@ -92,7 +93,8 @@ private:
   void note_changes(experiment_id id);
   result<trial_row> trial(trial_id id) const;
   result<std::optional<checkpoint>> newest_checkpoint(trial_id id) const;
-  void watch_lines(const experiment_row& row) const;
+  void watch_lines(const experiment_row& row);
+  std::set<std::string> matched_patterns(trial_id id) const;
   time_point last_report(const trial_row& row, time_point since) const;
   decide of_trial(trial_id id, std::function<result<std::vector<trial_fact>>(const trial_row&)> facts) const;
 
@@ -107,7 +109,8 @@ private:
     time_point heard;
     time_point looked = {}; ///< when the trial was last found silent; 0: never
   };
-  std::map<trial_id, life> alive_; ///< trials that run
+  std::map<trial_id, life> alive_;  ///< trials that run
+  std::set<experiment_id> watched_; ///< experiments whose lines are looked at
 };
 
 } // namespace troupe

@@ -125,9 +125,13 @@ result<experiment_continued> to_continue(const experiment_row& row, const std::v
     return pool.error();
   if (changes)
     out.config = std::move(*config);
-  for (const auto& trial : trials)
-    if (single || trial.state != trial_state::completed)
-      out.trials.push_back(trial.id);
+  for (const auto& trial : trials) {
+    if (!single && trial.state == trial_state::completed)
+      continue;
+    if (trial.deletion != deletion_step::none)
+      return error{errc::conflict, "the deletion of trial " + to_string(trial.id) + " has begun"};
+    out.trials.push_back(trial.id);
+  }
   return out;
 }
 

@@ -97,9 +97,10 @@ std::vector<trial_fact> silent(const trial_row& trial, time_point heard, time_po
   return {trial_ended{heard, trial_state::error, by_silence}};
 }
 
-std::vector<trial_fact> matched(const trial_row& trial, const line_matched& line, time_point now) {
-  if (!line.policy.empty() && trial.log_policy == line.policy)
-    return {}; // the journal has forgotten with a restart what it told
+std::vector<trial_fact> matched(const std::set<std::string>& known, const line_matched& line,
+                                time_point now) {
+  if (known.contains(line.pattern))
+    return {}; // after a restart the journal reports a match again
   return {log_policy_matched{now, line.allocation.run, line.policy, line.pattern, line.line, {}, false}};
 }
 

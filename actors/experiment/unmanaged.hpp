@@ -55,9 +55,9 @@ std::vector<trial_fact> ended(const trial_row& trial, trial_state as, const std:
 /// because nobody knows whether the process still exists.
 std::vector<trial_fact> silent(const trial_row& trial, time_point heard, time_point now);
 
-/// A line of the trial's log matched a pattern of `log_policies`. No agent can be excluded and no restart be
-/// canceled, as the cluster starts nothing of the trial.
-std::vector<trial_fact> matched(const trial_row& trial, const line_matched& line, time_point now);
+/// A line of the trial's log matched a pattern of `log_policies`; `known`: the patterns that matched before.
+/// No agent can be excluded and no restart be canceled, as the cluster starts nothing of the trial.
+std::vector<trial_fact> matched(const std::set<std::string>& known, const line_matched& line, time_point now);
 
 /// The trials of one experiment, as far as their keys and the experiment's state need them. A change of one
 /// trial, and each question, takes time in the logarithm of their number.

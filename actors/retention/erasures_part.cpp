@@ -377,6 +377,10 @@ void erasures::remove(const work_ptr& work, const std::shared_ptr<removal_work>&
 void erasures::note(const work_ptr& work, const removal& one) {
   if (work->why.empty())
     work->why = one.why;
+  if (!one.why.empty() && !one.checkpoint.empty()) {
+    const auto order = tasks_.order(work->task);
+    work->failed[one.checkpoint] = order ? order->globs : std::vector<std::string>();
+  }
   tasks_.note(work->task, one);
 }
 
@@ -409,32 +413,35 @@ void erasures::finish(const work_ptr& work) {
     return;
   if (!work->why.empty())
     note_left(work);
-  if (work->why.empty() || work->is_deletion || !work->asked.empty())
+  if (work->why.empty() || work->is_deletion || !work->failed.empty())
     work->promise.deliver(work->done);
   else
     work->promise.deliver(to_caf({errc::io, work->why}));
 }
 
-/// What a removal that failed has left of each checkpoint: of a deletion also of those that it removed before
-/// a restart, so that nothing begins with one that has lost files.
+/// What a removal that failed has left: of a deletion which checkpoints have lost files, also before a
+/// restart, so that nothing begins with them; of other removals also the files that are still there although
+/// they are noted as removed.
 void erasures::note_left(const work_ptr& work) const {
   work->done.why = work->why;
-  for (const auto& uuid : work->asked)
-    if (const auto row = peers_.reads->checkpoint(uuid))
-      if (auto there = refreshed(row->saved))
-        work->done.left[uuid] = std::move(*there);
+  for (const auto& [uuid, globs] : work->failed) {
+    const auto row = peers_.reads->checkpoint(uuid);
+    auto there = row ? refreshed(row->saved) : result<std::map<std::string, std::int64_t>>(row.error());
+    if (!there)
+      continue;
+    std::erase_if(*there, [&](const auto& one) { // another removal may have noted it as removed
+      return !row->saved.files.contains(one.first) && !is_removed(globs, one.first);
+    });
+    work->done.left[uuid] = std::move(*there);
+  }
   if (!work->is_deletion)
     return;
   for (const auto trial : work->done.trials)
     if (const auto rows = peers_.reads->checkpoints(trial))
-      for (const auto& row : *rows) {
-        if (row.state == checkpoint_state::deleted)
-          continue;
-        if (!is_there(whole(row.saved)))
+      for (const auto& row : *rows)
+        if (row.state != checkpoint_state::deleted && !out_of_sight(row.saved, peers_.checkpoint_dir) &&
+            !is_there(whole(row.saved)))
           work->done.left[row.saved.uuid] = {};
-        else if (auto there = refreshed(row.saved))
-          work->done.left[row.saved.uuid] = std::move(*there);
-      }
 }
 
 void erasures::carry_out_next(const work_ptr& work) {
@@ -443,11 +450,12 @@ void erasures::carry_out_next(const work_ptr& work) {
   work->removed = 0;
   work->pieces.clear();
   if (const auto order = tasks_.order(work->task)) {
-    work->asked.insert(work->asked.end(), order->checkpoints.begin(), order->checkpoints.end());
     auto pieces = pieces_of(*order);
     if (pieces)
       work->pieces = std::move(*pieces);
     else {
+      for (const auto& uuid : order->checkpoints)
+        work->failed[uuid] = order->globs;
       if (work->why.empty())
         work->why = pieces.error().what;
       tasks_.note(work->task, {{}, 0, pieces.error().what});

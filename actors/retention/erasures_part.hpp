@@ -30,8 +30,9 @@ private:
     caf::typed_response_promise<stored_erased> promise;
     std::vector<checkpoint_files_removed> to_begin; ///< orders that a look at checkpoints has made
     std::vector<task_id> to_carry_out;
-    std::vector<std::string> asked; ///< checkpoints of these tasks, of which a user removes files
-    task_id task;                   ///< the task that is being carried out
+    /// Checkpoints of which files could not be removed, with the patterns of the removal.
+    std::map<std::string, std::vector<std::string>> failed;
+    task_id task; ///< the task that is being carried out
     std::vector<removal_piece> pieces;
     std::size_t removed = 0;  ///< number of `pieces` that are removed or being removed
     std::string why;          ///< reason of the first failure

@@ -77,7 +77,7 @@ result<response> importance(const call& c) {
   for (const auto& t : *trials)
     if (t.experiment != row->id)
       return error{errc::invalid,
-                   "trial " + to_string(t.id) + " is none of experiment " + to_string(row->id)};
+                   "trial " + to_string(t.id) + " does not belong to experiment " + to_string(row->id)};
   auto metric = c.query.has("metric") ? std::string(c.query.first("metric")) : row->metric;
   if (!row->metric.empty() && metric == "validation." + row->metric)
     metric = row->metric;

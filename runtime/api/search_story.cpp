@@ -43,7 +43,6 @@ struct walk {
   std::map<std::size_t, double> passed; ///< metric at each rung that the trial reached
   std::map<std::size_t, double> bounds; ///< by rung: the bound when the trial went on from it
   std::optional<trial_stop_decided> stop;
-  std::uint64_t stopped_at = 0; ///< number of the fact with `stop`
   bool exited = false, paused = false;
 };
 
@@ -151,6 +150,8 @@ private:
 
   /// Adds the decision that the trial goes on from this rung, which it has just reached, if it does.
   void went_on(const search_stepped& x, std::size_t bracket, std::size_t rung, std::uint64_t number) {
+    if (walks_[x.trial].stop) // the search has dropped a report that came late
+      return;
     const bool held = std::find(x.paused.begin(), x.paused.end(), x.trial) != x.paused.end();
     const bool stopped = std::any_of(x.stopped.begin(), x.stopped.end(), [&](const auto& one) {
       return one.trial == x.trial && (one.rung < 0 || static_cast<std::size_t>(one.rung) <= rung);
@@ -174,7 +175,7 @@ private:
     const auto got = reached_[trial].find(units);
     searchers::report r;
     r.as_given = got == reached_[trial].end() ? std::numeric_limits<double>::quiet_NaN() : got->second;
-    walks_[trial].bounds[rung] = *needed;
+    walks_[trial].bounds[rung] = newest_[{bracket, rung}] = *needed;
     const auto length = static_cast<double>(units);
     return {{"rung", rung},
             {"units", length},
@@ -183,15 +184,11 @@ private:
             {"why", searchers::beaten(static_cast<int>(rung), length, time_metric_, r, *needed).why}};
   }
 
-  /// The bracket of the trial; one more than the last bracket where nobody knows it.
+  /// The bracket of the trial; as many as there are brackets where nobody knows it.
   std::size_t bracket_of(trial_id trial) const {
     const auto* core = dynamic_cast<const searchers::search_core*>(searcher_.get());
-    const auto at = std::find(order_.begin(), order_.end(), trial);
-    if (!core || at == order_.end())
-      return brackets_.size();
-    const auto dealt = core->trial_brackets();
-    const auto i = static_cast<std::size_t>(at - order_.begin());
-    return i < dealt.size() ? dealt[i] : 0;
+    const auto at = ordinals_.find(trial);
+    return core && at != ordinals_.end() ? core->bracket_of(at->second) : brackets_.size();
   }
 
   void take(const search_stepped& x, std::uint64_t number) {
@@ -206,6 +203,7 @@ private:
       walks_[x.trial].exited = true;
     for (const auto& t : x.created) {
       walks_[t.trial];
+      ordinals_.emplace(t.trial, static_cast<searchers::ordinal>(order_.size()));
       order_.push_back(t.trial);
       add({{"what", "created"},
            {"trial", t.trial.value},
@@ -219,7 +217,10 @@ private:
     }
     for (const auto& t : x.stopped) {
       walks_[t.trial].stop = t;
-      walks_[t.trial].stopped_at = number;
+      if (t.rung >= 0 && !std::isnan(t.needed)) {
+        const auto own = bracket_of(t.trial);
+        newest_[{own < brackets_.size() ? own : 0, static_cast<std::size_t>(t.rung)}] = t.needed;
+      }
       value one = {{"what", "stopped"}, {"trial", t.trial.value}, {"why", t.why}};
       if (t.rung >= 0) {
         one["rung"] = t.rung;
@@ -297,6 +298,12 @@ private:
     return w.paused ? "waits" : "runs";
   }
 
+  /// The bound of the newest decision at a rung; NaN where there was none.
+  double newest_bound(std::size_t bracket, std::size_t rung) const {
+    const auto at = newest_.find({bracket, rung});
+    return at == newest_.end() ? std::numeric_limits<double>::quiet_NaN() : at->second;
+  }
+
   value brackets_shape() const {
     value out = value::array();
     for (std::size_t b = 0; b < brackets_.size(); ++b) {
@@ -304,21 +311,13 @@ private:
       for (std::size_t k = 0; k < brackets_[b].units.size(); ++k) {
         value trials = value::array();
         std::size_t stopped = 0;
-        double needed = std::numeric_limits<double>::quiet_NaN(); // the newest bound
-        std::uint64_t newest = 0;
         for (auto id : order_) {
           const auto& w = walks_.at(id);
           const auto here = w.passed.find(k);
           if (w.bracket != b || here == w.passed.end())
             continue;
           const std::string_view how = fate(w, k);
-          if (how == "stopped") {
-            ++stopped;
-            if (w.stop->rung >= 0 && w.stopped_at >= newest) {
-              newest = w.stopped_at;
-              needed = w.stop->needed;
-            }
-          }
+          stopped += how == "stopped";
           trials.push_back({{"trial", id.value}, {"metric", here->second}, {"fate", how}});
           if (const auto bound = w.bounds.find(k); bound != w.bounds.end())
             trials.back()["needed"] = bound->second;
@@ -328,7 +327,7 @@ private:
         rungs.push_back({{"units", brackets_[b].units[k]},
                          {"entered", trials.size()},
                          {"stopped", stopped},
-                         {"needed", needed},
+                         {"needed", newest_bound(b, k)},
                          {"trials", std::move(trials)}});
       }
       out.push_back({{"maxTrials", brackets_[b].max_trials}, {"rungs", std::move(rungs)}});
@@ -348,6 +347,8 @@ private:
   /// Metric of each trial at its first report at or beyond each length.
   std::map<trial_id, std::map<std::int64_t, double>> reached_;
   std::vector<trial_id> order_;
+  std::map<trial_id, searchers::ordinal> ordinals_;              ///< places in `order_`
+  std::map<std::pair<std::size_t, std::size_t>, double> newest_; ///< newest bound by bracket and rung
   value decisions_ = value::array();
 };
 

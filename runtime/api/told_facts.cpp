@@ -7,9 +7,10 @@
 namespace troupe::api {
 namespace {
 
-class told {
+class fact_screen {
 public:
-  explicit told(const call& c) : by_(c.by), storage_(c.parts->storage) {}
+  explicit fact_screen(const call& c)
+      : by_(c.by), users_(c.parts->users), storage_(c.parts->storage), now_(c.parts->now) {}
 
   bool operator()(const storage::committed_fact& one) const {
     if (one.entity != cluster_entity)
@@ -25,17 +26,21 @@ private:
     if constexpr (std::is_same_v<F, user_setting_changed> || std::is_same_v<F, project_visited>)
       return x.user == me;
     else if constexpr (std::is_same_v<F, token_changed> || std::is_same_v<F, roles_changed>)
-      return by_.who.admin || x.user == me;
+      return is_admin() || x.user == me;
     else if constexpr (std::is_same_v<F, group_changed>)
-      return by_.who.admin || std::find(x.members.begin(), x.members.end(), me) != x.members.end();
+      return is_admin() || std::find(x.members.begin(), x.members.end(), me) != x.members.end();
     else if constexpr (std::is_same_v<F, webhook_changed>)
-      return by_.who.admin || !x.workspace || owns(x.workspace);
+      return is_admin() || !x.workspace || owns(x.workspace);
     else if constexpr (std::is_same_v<F, webhook_event>)
-      return by_.who.admin;
+      return is_admin();
     else if constexpr (std::is_same_v<F, cluster_message_changed>)
-      return by_.who.admin || x.begins <= x.at;
+      return is_admin() || x.begins <= now_();
     else
       return true;
+  }
+  bool is_admin() const { // now: a stream may last
+    const auto user = users_->find(by_.user_id);
+    return user && user->admin && user->active;
   }
   bool owns(workspace_id id) const {
     const auto all = storage_->workspaces();
@@ -44,7 +49,9 @@ private:
   }
 
   identity by_;
+  std::shared_ptr<accounts> users_;
   std::shared_ptr<storage::reader> storage_;
+  std::function<time_point()> now_;
 };
 
 } // namespace
@@ -52,7 +59,7 @@ private:
 fact_choice told_to(const call& c) {
   if (c.by.roles)
     return {};
-  return told(c);
+  return fact_screen(c);
 }
 
 } // namespace troupe::api

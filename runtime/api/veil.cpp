@@ -54,8 +54,8 @@ public:
                          [this](workspace_id in) { return may(permission::view_workspace, in); });
     else if constexpr (std::is_same_v<F, user_changed>)
       return true;
-    else if constexpr (std::is_same_v<F,
-                                      cluster_message_changed>) // everybody is told of it once it has begun
+    else if constexpr (std::is_same_v<F, cluster_message_changed>)
+      // Everybody is told of a message that begins at once.
       return x.begins <= x.at || may(permission::view_master_config, workspace_id{});
     else if constexpr (std::is_same_v<F, user_setting_changed> || std::is_same_v<F, project_visited>)
       return x.user == by_.user;

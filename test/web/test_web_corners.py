@@ -555,10 +555,10 @@ def test_a_smoothing_that_there_is_not_is_said(site, page):
 
 
 @pytest.mark.parametrize("path, text", [
-    ("/cluster?span=7d", "There is no time '7d'. Known are 1h, 24h and 30d; shown is 1h."),
+    ("/cluster?span=7d", "There is no span '7d'. Known are 1h, 24h and 30d; shown is 1h."),
     ("/experiments/{e}/config?show=b%3Cb%3Eg", "There is no view 'b<b>g'. Known are submitted, resolved and differences; shown is submitted."),
     ("/experiments/{e}/analysis?brush=nope:1..2", "No trial has a value of nope, so that none passes."),
-    ("/experiments/{e}/analysis?brush=lr:zzz", "lr:zzz in the address is no range of values"),
+    ("/experiments/{e}/analysis?brush=lr:zzz", "lr:zzz in the address is not a range of values"),
 ])
 def test_a_word_of_an_address_that_means_nothing_is_said(site, page, path, text):
     page.page.goto(site.url() + "/ui" + path.format(e=site.search))

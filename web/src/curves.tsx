@@ -481,7 +481,7 @@ export function Curves(props: CurvesProps) {
           }
           note={[
             ...(more > 0 ? [`the best ${mostTrials} of ${mostTrials + more} trials`] : []),
-            ...(outliers > 0 ? [`${outliers} reported ${outliers === 1 ? "value lies" : "values lie"} beyond the ends of the Y axis`] : []),
+            ...(outliers > 0 ? [`${outliers} ${thin ? "drawn" : "reported"} ${outliers === 1 ? "value lies" : "values lie"} beyond the ends of the Y axis`] : []),
             ...(thin ? ["thinned out: the first, last, lowest and highest report of each stretch"] : []),
           ].join("; ")}
           numbers={lines}

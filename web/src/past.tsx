@@ -51,7 +51,7 @@ export function TimeSlider(props: { experiment: number }) {
   const slide = (place: number) => {
     playing.value = false;
     clearTimeout(due.current);
-    due.current = setTimeout(() => void load().then((list) => list.length > 0 && move(Math.floor((place / last) * (list.length - 1)), list)), 120);
+    due.current = setTimeout(() => void load().then((list) => list.length > 0 && move(Math.floor((place * (list.length - 1)) / last), list)), 120);
   };
   // Plays forward, so that the whole history takes about half a minute.
   useEffect(() => {

@@ -467,6 +467,8 @@ export function Heatmap(props: { rows: readonly Row[]; x: Dimension; y: Dimensio
 
 const colourOf = (its: string, k: Ink): string => (/ERROR|FAILED|LOST|INVALID/.test(its) ? "#d55e00" : /COMPLETED/.test(its) ? "#009e73" : /RUNNING/.test(its) ? "#0072b2" : k.faint);
 
+const highest = 8000; // height of a timeline in px; browsers draw no picture that is much higher
+
 /** The times in which runs held slots, a lane for each slot. Times that have no end yet are drawn to `until`. */
 export function Timeline(props: { rows: readonly Row[]; held: readonly Held[]; until: number }) {
   const states = new Map(props.rows.map((t) => [t.id, t.state]));
@@ -482,7 +484,7 @@ export function Timeline(props: { rows: readonly Row[]; held: readonly Held[]; u
   const from = bars[0]?.from ?? now;
   let to = from + 1000;
   for (const b of bars) to = Math.max(to, end(b));
-  const tall = Math.max(8, Math.min(22, 400 / Math.max(1, lines.length)));
+  const tall = Math.min(Math.max(8, Math.min(22, 400 / Math.max(1, lines.length))), highest / Math.max(1, lines.length));
   // The names of the lanes, or of the agents where a lane has no room for a text.
   const names =
     tall >= 12

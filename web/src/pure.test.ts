@@ -13,8 +13,8 @@ import { keptIn, listOf, topOf } from "./spot";
 import { parts } from "./yaml";
 import { restarts, restartsOver } from "./restarts";
 import { held, heldText, lanes, withStates, type Held } from "./timeline";
-import type { MetricValue } from "./api_types";
-import { against, boundsOf, fateText } from "./rungs";
+import type { MetricValue, RungTrial } from "./api_types";
+import { fateText, newestText } from "./rungs";
 import { heldBy, holderOf, slotState, slotWord } from "./slots";
 import { stepNames, steps } from "./steps";
 import { goals, isEven, valueAt, wanted } from "./goals";
@@ -744,24 +744,18 @@ test("importance is asked for of all trials, or of those that pass a brush", () 
 });
 
 describe("the rungs of a search", () => {
-  const trial = (id: number, metric: number, fate: "went on" | "stopped" | "finished") => ({ trial: id, metric, fate });
-  const rung = { trials: [trial(1, 0.97, "went on"), trial(2, 1.2, "stopped"), trial(3, 0.9, "went on"), trial(4, 1.1, "stopped")] };
-  const stop = (of: number, at: number, needed: MetricValue) => ({ sequence: of, at: "", what: "stopped", why: "", trial: of, rung: at, needed });
-  const decisions = [stop(4, 0, 0.97), stop(2, 0, 0.95), stop(3, 1, 0.5), stop(9, 0, 0.1), { sequence: 7, at: "", what: "created", why: "", trial: 1 }];
-  const all = boundsOf(0, rung, decisions);
-  test("have the bound of each stop, and for the others that of the last stop", () => {
-    expect(all.last).toBe(0.95);
-    expect(rung.trials.map((t) => against(t.trial, t.fate, all))).toEqual([{ bound: 0.95, own: false }, { bound: 0.95, own: true }, { bound: 0.95, own: false }, { bound: 0.97, own: true }]);
-    expect(against(1, "finished", all)).toBeNull();
-  });
+  const trial = (id: number, metric: number, fate: RungTrial["fate"], needed?: MetricValue) => ({ trial: id, metric, fate, ...(needed === undefined ? {} : { needed }) });
+  const rung = { needed: 0.95 };
   test.each([
-    [0, true, "0.97, went on; last bound: at most 0.95"],
-    [1, true, "1.2, stopped; bound: at most 0.95"],
-    [2, false, "0.9, went on; last bound: at least 0.95"],
-  ])("say by which value against which: %#", (i, smallerIsBetter, text) => expect(fateText(rung.trials[i]!, all, { smallerIsBetter })).toBe(text));
-  test("have no bound before a stop, at a stop for want of a number, and at the end", () => {
-    const none = boundsOf(0, rung, [stop(2, 0, "Infinity"), stop(4, 0, "NaN")]);
-    expect(rung.trials.slice(0, 2).map((t) => fateText(t, none, { smallerIsBetter: true }))).toEqual(["0.97, went on; no bound is known", "1.2, stopped"]);
-    expect(fateText(trial(1, 0.5, "finished"), all, { smallerIsBetter: true })).toBe("0.5, finished");
+    [trial(1, 0.9, "went on", 0.97), true, "0.9, went on; bound: at most 0.97"],
+    [trial(2, 1.2, "stopped", 0.95), false, "1.2, stopped; bound: at least 0.95"],
+    [trial(3, 0.9, "waits"), true, "0.9, waits; last bound: at most 0.95"],
+    [trial(4, 0.5, "finished"), true, "0.5, finished"],
+    [trial(5, 1.2, "stopped", "Infinity"), true, "1.2, stopped"],
+  ])("say by which value against which: %#", (t, smallerIsBetter, text) => expect(fateText(t, rung, { smallerIsBetter })).toBe(text));
+  test("have no bound before a decision", () => {
+    expect(fateText(trial(1, 0.97, "went on"), { needed: "NaN" }, { smallerIsBetter: true })).toBe("0.97, went on; no bound is known");
+    expect(newestText({ needed: "NaN" }, { smallerIsBetter: true })).toBe("");
+    expect(newestText(rung, { smallerIsBetter: false })).toBe(", last bound: at least 0.95");
   });
 });

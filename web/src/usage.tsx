@@ -64,7 +64,7 @@ export function UsageOverTime() {
             </select>
           </label>
         </div>
-        {asked !== span && <NoSuch what="time" asked={asked} known={spans.map(([key]) => key)} shown={span} />}
+        {asked !== span && <NoSuch what="span" asked={asked} known={spans.map(([key]) => key)} shown={span} />}
         {v.state === "error" ? (
           <Failed why={v.why} again={again} />
         ) : (

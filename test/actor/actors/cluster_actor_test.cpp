@@ -36,6 +36,7 @@ protected:
     setup.checkpoint_dir = "/checkpoints";
     setup.join_token = "the token";
     setup.roles = roles;
+    setup.lines = lines;
     setup.fence_token = [](const std::string& agent) { return "fence of " + agent; };
     setup.deliver = [this](std::vector<webhook_delivery> some, const webhook_ear&) {
       for (const auto& one : some)
@@ -134,8 +135,9 @@ protected:
     return n;
   }
 
-  bool roles = false;            ///< whether rights follow roles
-  std::vector<std::string> sent; ///< ids of the events that receivers of webhooks got
+  bool roles = false;               ///< whether rights follow roles
+  std::shared_ptr<log_watch> lines; ///< null: nobody looks at lines
+  std::vector<std::string> sent;    ///< ids of the events that receivers of webhooks got
   std::shared_ptr<storage::store> store = storage::make_memory_store();
   std::shared_ptr<storage::journal> stored;
   journal_actor journal;
@@ -1158,9 +1160,14 @@ class UnmanagedTrials : public ClusterActor {
 protected:
   void SetUp() override {
     store = counted;
+    lines = std::make_shared<log_watch>([this](task_id id) {
+      const auto row = stored->reads()->task(id);
+      return row ? row->experiment : experiment_id{};
+    });
     ClusterActor::SetUp();
     auto outside = search("k");
     outside["unmanaged"] = true;
+    outside["config"]["log_policies"] = {{{"name", "oom"}, {"pattern", "out of memory"}}};
     ASSERT_TRUE(order("experiment.create", outside));
   }
   std::uint64_t made(const std::string& name) {
@@ -1198,8 +1205,8 @@ TEST_F(UnmanagedTrials, OneMoreOfThemReadsNoRowsOfTheOthers) {
 }
 
 TEST_F(UnmanagedTrials, ReportsAndLinesAreSignsOfLife) {
-  const auto silent = made("a"), reports = made("b"), prints = made("c");
-  for (const auto id : {silent, reports, prints})
+  const auto silent = made("a"), reports = made("b"), prints = made("c"), saves = made("d"), lies = made("e");
+  for (const auto id : {silent, reports, prints, saves, lies})
     start(id);
   const auto shown = [this](std::uint64_t id) {
     return std::string(name(stored->reads()->trial({id})->state));
@@ -1214,11 +1221,21 @@ TEST_F(UnmanagedTrials, ReportsAndLinesAreSignsOfLife) {
   }
   const log_line line{1, now, {trial_id{prints}, {1}}, "", 0, "stdout", "INFO", "a line"};
   ASSERT_TRUE(stored->log({trial_id{prints}, {line}, "http", 1}));
+  auto ahead = line;
+  ahead.at = now + 1h;
+  ahead.allocation = {trial_id{lies}, {1}};
+  ASSERT_TRUE(stored->log({trial_id{lies}, {ahead}, "http", 2}));
+  const auto stream = entity(trial_id{saves});
+  const checkpoint saved{uuid_of(1), 1, {{"a", 1}}, value::object(), "/checkpoints/" + uuid_of(1)};
+  ASSERT_TRUE(stored->append(
+    {stream, *stored->reads()->next_of(stream), {encode(checkpoint_recorded{now, {1}, saved})}}));
   ASSERT_TRUE(stored->commit());
   pass(2min);
   EXPECT_EQ(shown(silent), "ERROR");
   EXPECT_EQ(shown(reports), "RUNNING");
   EXPECT_EQ(shown(prints), "RUNNING");
+  EXPECT_EQ(shown(saves), "RUNNING");
+  EXPECT_EQ(shown(lies), "ERROR") << "a time in the future is no sign";
   pass(4min);
   EXPECT_EQ(shown(reports), "ERROR");
   EXPECT_EQ(stored->reads()->trial({reports})->ended, stored->reads()->trial({prints})->ended)
@@ -1229,14 +1246,15 @@ TEST_F(UnmanagedTrials, ReportsAndLinesAreSignsOfLife) {
 TEST_F(UnmanagedTrials, TheirLinesMeetLogPolicies) {
   const auto id = made("a");
   start(id);
-  line_matched match;
-  match.allocation = {trial_id{id}, {1}};
-  match.policy = "oom";
-  match.pattern = "out of memory";
-  match.line = "CUDA error: out of memory";
-  match.exclude_agent = match.cancel_retries = true;
-  for (int twice = 0; twice < 2; ++twice)
-    ASSERT_TRUE(ask<committed>(lines_matched{{match}}));
+  const log_line line{1, {}, {trial_id{id}, {1}}, "", 0, "stdout", "", "CUDA error: out of memory"};
+  const auto found = lines->look({line});
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].policy, "oom");
+  for (int twice = 0; twice < 2; ++twice) // as after a restart of the journal
+    ASSERT_TRUE(ask<committed>(lines_matched{found}));
+  lines->told(found);
+  start(made("b"));
+  EXPECT_TRUE(lines->look({line}).empty()) << "the start of another trial forgets nothing";
   EXPECT_EQ(stored->reads()->trial({id})->log_policy, "oom");
   const auto facts = stored->reads()->facts_of(entity(trial_id{id}), 0);
   EXPECT_EQ(std::count_if(facts->begin(), facts->end(),

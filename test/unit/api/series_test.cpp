@@ -758,6 +758,52 @@ TEST(Story, RungsSayWhoEnteredWhoStoppedAndByWhat) {
   EXPECT_EQ((*x)["decisions"].back()["why"], "full length reached");
 }
 
+TEST(Story, WhoIsPromotedGoesOnAgainstTheBoundOfThatMoment) {
+  auto promotes = halving();
+  auto config = promotes.config.get();
+  config["searcher"]["name"] = "asha_promotion";
+  config["searcher"]["divisor"] = 2;
+  config["searcher"].erase("max_rungs");
+  promotes.config = config;
+  story_reader r;
+  search_stepped begins, first, second;
+  for (std::uint64_t i = 1; i <= 2; ++i)
+    begins.created.push_back({{i}, std::to_string(i), {{"x", 0.5}}});
+  first.input = second.input = search_input::validated;
+  first.trial = {1};
+  first.metrics = {{"loss", 0.25}, {"epoch", 8}};
+  first.paused = {{1}};
+  second.trial = {2};
+  second.metrics = {{"loss", 0.75}, {"epoch", 8}};
+  second.paused = {{2}};
+  second.resumed = {{{1}, 16}};
+  for (const auto& one : {begins, first, second})
+    r.stored.push_back(encode(fact{one}));
+  const auto x = search_story(promotes, r);
+  ASSERT_TRUE(x) << x.error().what;
+  const auto& last = (*x)["decisions"].back();
+  EXPECT_EQ(last["what"], "resumed") << x->dump(1);
+  EXPECT_EQ(last["metric"], 0.25);
+  EXPECT_EQ(last["needed"], 0.25);
+  EXPECT_EQ((*x)["brackets"][0]["rungs"][0]["needed"], 0.25);
+}
+
+TEST(Story, AReportThatComesAfterTheStopDecidesNothing) {
+  story_reader r;
+  search_stepped begins, stops, late;
+  begins.created.push_back({{1}, "1", {{"x", 0.5}}});
+  stops.input = late.input = search_input::validated;
+  stops.trial = late.trial = {1};
+  stops.metrics = {{"loss", 0.25}, {"epoch", 1}};
+  stops.stopped = {{{1}, "stopped by its user", -1, 0, 0, 0}};
+  late.metrics = {{"loss", 0.25}, {"epoch", 4}};
+  for (const auto& one : {begins, stops, late})
+    r.stored.push_back(encode(fact{one}));
+  const auto x = search_story(halving(), r);
+  ASSERT_TRUE(x) << x.error().what;
+  EXPECT_EQ((*x)["decisions"].size(), 2u) << x->dump(1);
+}
+
 TEST(Story, WhoWaitsAtARungUntilTheSearchIsOverIsStoppedThere) {
   story_reader r;
   search_stepped begins, pauses, ends;

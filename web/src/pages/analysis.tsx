@@ -82,7 +82,7 @@ export function Analysis(props: { of: Experiment }) {
     <>
       {noBrushes(brushText).map((part, i) => (
         <p key={i} class="fault" role="alert">
-          <bdi>{clean(part)}</bdi> in the address is no range of values, and keeps nothing out. A range is KEY:FROM..TO.
+          <bdi>{clean(part)}</bdi> in the address is not a range of values, and keeps nothing out. A range is KEY:FROM..TO.
         </p>
       ))}
       {brushes.length > 0 && (

@@ -8,10 +8,10 @@ import { Empty, Failed, Link, save, Time, useRead } from "../ui";
 import { useSignal } from "@preact/signals";
 import { useMemo, useRef } from "preact/hooks";
 import { pastAt } from "../router";
-import { against, boundsOf, boundText, fateText, type Bounds } from "../rungs";
+import { against, fateText, newestText } from "../rungs";
 import type { Rung, SearchStory as Story } from "../api_types";
 
-type Seen = Rung & { bracket: number; rung: number; bounds: Bounds };
+type Seen = Rung & { bracket: number; rung: number };
 
 /** The rungs as files: as numbers, and as a picture. */
 function RungFiles(props: { id: number; units: string; of: readonly Seen[] }) {
@@ -21,8 +21,8 @@ function RungFiles(props: { id: number; units: string; of: readonly Seen[] }) {
     rows: () =>
       props.of.flatMap((r) =>
         r.trials.map((t) => {
-          const known = against(t.trial, t.fate, r.bounds);
-          return [r.bracket, r.rung, r.units, r.entered, r.stopped, r.bounds.last, t.trial, number(t.metric), t.fate, known?.bound ?? null, known ? (known.own ? "its decision" : "the last decision") : null];
+          const known = against(t, r);
+          return [r.bracket, r.rung, r.units, r.entered, r.stopped, number(r.needed), t.trial, number(t.metric), t.fate, known?.bound ?? null, known ? (known.own ? "its decision" : "the last decision") : null];
         }),
       ),
   };
@@ -32,7 +32,7 @@ function RungFiles(props: { id: number; units: string; of: readonly Seen[] }) {
 
 function Rungs(props: { id: number; of: Story }) {
   const s = props.of;
-  const brackets = useMemo(() => s.brackets.map((b, i) => b.rungs.map((r, k): Seen => ({ ...r, bracket: i, rung: k, bounds: boundsOf(k, r, s.decisions) }))), [s]);
+  const brackets = useMemo(() => s.brackets.map((b, i) => b.rungs.map((r, k): Seen => ({ ...r, bracket: i, rung: k }))), [s]);
   const units = s.timeMetric || "reports";
   return (
     <section>
@@ -50,11 +50,11 @@ function Rungs(props: { id: number; of: Story }) {
                         {r.units} <bdi>{clean(units)}</bdi>
                       </strong>{" "}
                       — {r.entered} entered, {r.stopped} stopped
-                      {r.bounds.last !== null && `, last bound: ${boundText(r.bounds.last, s)}`}
+                      {newestText(r, s)}
                     </div>
                     <div class="rungtrials">
                       {r.trials.map((t) => {
-                        const text = fateText(t, r.bounds, s);
+                        const text = fateText(t, r, s);
                         return (
                           <Link key={t.trial} to={`/trials/${t.trial}`} class={`fate fate-${t.fate.replace(" ", "-")}${hovered.value === String(t.trial) ? " hovered" : ""}`} label={`trial ${t.trial}: ${text}`} title={text} hover={String(t.trial)}>
                             {t.trial}
