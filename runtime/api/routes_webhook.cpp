@@ -69,9 +69,10 @@ result<value> list(const call& c) {
   std::sort(all->begin(), all->end(), [](const auto& a, const auto& b) { return a.id < b.id; });
   value shaped = value::array();
   for (const auto& one : *all) {
-    const bool changes = c.by.roles ? c.by.roles->holds(authority::permission::edit_webhooks, one.workspace)
-                                    : bool(may(c, action::change, one.id, one.workspace));
-    if (one.workspace && !changes && !c.by.roles) // with roles, storage shows no others
+    const bool by_roles = c.by.roles && !c.by.is_task(); // then storage shows those that the caller may see
+    const bool changes = by_roles ? c.by.roles->holds(authority::permission::edit_webhooks, one.workspace)
+                                  : bool(may(c, action::change, one.id, one.workspace));
+    if (one.workspace && !changes && !by_roles)
       continue;
     shaped.push_back(shape(one));
     if (!changes) // the rest of the address may hold a secret of the receiver
