@@ -2,7 +2,7 @@
 
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { explain, get, isUnknown, may, post, request, type Agent } from "../api";
+import { explain, get, isUnknown, may, post, request } from "../api";
 import { Drain } from "../drain";
 import { Files, savePicture } from "../figure";
 import { usePage } from "../page";
@@ -13,7 +13,7 @@ import { params, place, set } from "../router";
 import { zone } from "../settings";
 import { clean, flat, moment, short, span, worded } from "../text";
 import { Empty, Facts, Failed, question, refused, say, useRead } from "../ui";
-import type { ShellActorRow as Actor, ShellActors, ShellInfo, ShellOrders, ShellState, ShellTree as Branch } from "../api_types";
+import type { GetAgentsResponse, ShellActorRow as Actor, ShellActors, ShellInfo, ShellOrders, ShellState, ShellTree as Branch } from "../api_types";
 
 const columns: Column<Actor>[] = [
   { key: "id", title: "Actor", value: (a) => a.actor, width: 200 },
@@ -175,7 +175,7 @@ function One(props: { name: string; turns: (() => void)[] }) {
   const info = useRead(`info ${props.name}`, (signal) => get<ShellInfo>("/troupe/v1/shell/info", q, signal));
   const state = useRead(`state ${props.name}`, (signal) => get<ShellState>("/troupe/v1/shell/state", q, signal));
   const agent = may("change agent") ? /^agent\/([^@]+)/.exec(props.name)?.[1] : undefined;
-  const asAgent = useRead(`agent ${agent ?? ""}`, (signal) => (agent ? get<{ agent: Agent }>(`/api/v1/agents/${encodeURIComponent(agent)}`, {}, signal) : Promise.resolve(null)));
+  const asAgent = useRead(`agent ${agent ?? ""}`, (signal) => (agent ? get<GetAgentsResponse>("/api/v1/agents", {}, signal) : Promise.resolve(null)));
   const both = () => {
     info.again();
     state.again();
@@ -199,7 +199,7 @@ function One(props: { name: string; turns: (() => void)[] }) {
   const failed = info.now.value;
   const known = failed.state === "ready" ? failed.value : null;
   const gone = failed.state === "error" && isUnknown(failed.why);
-  const drainable = asAgent.now.value.state === "ready" && asAgent.now.value.value?.agent;
+  const drainable = asAgent.now.value.state === "ready" && asAgent.now.value.value?.agents.find((a) => a.id === agent);
   return (
     <section class="box actor" aria-label={`Actor ${clean(props.name)}`}>
       <h2>{clean(props.name)}</h2>
