@@ -299,7 +299,7 @@ void add_curves(schemas& all) {
   all["Rung"] = fields({{"units", whole()},
                         {"entered", whole()},
                         {"stopped", whole()},
-                        {"needed", metric(), "the newest bound; NaN: none yet"},
+                        {"needed", metric(), "the bound now; NaN: none yet"},
                         {"trials", list_of(a("RungTrial"))}});
   all["Bracket"] = fields({{"maxTrials", whole()}, {"rungs", list_of(a("Rung"))}});
   all["Decision"] = fields({{"sequence", whole(), "among the facts of the experiment"},

@@ -102,7 +102,7 @@ result<response> series(const call& c) {
   auto points = c.query.number("points", 500);
   if (!points)
     return points.error();
-  if (*points < 2 || *points > 10'000)
+  if (*points < 2 || *points > 10'000 || (c.query.has("points") && c.query.first("points").empty()))
     return error{errc::invalid, "points has to be 2 to 10000"};
   auto from = bound(c, "from"), to = bound(c, "to");
   for (const auto* one : {&from, &to})

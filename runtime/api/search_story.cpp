@@ -159,6 +159,7 @@ private:
     if (held || stopped || rung + 1 >= brackets_[bracket].units.size())
       return;
     if (auto why = against_bound(x.trial, bracket, rung); why.is_object()) {
+      walks_[x.trial].bounds[rung] = why["needed"].get<double>();
       why.update({{"what", "went on"}, {"trial", x.trial.value}});
       add(std::move(why), number, x.at);
     }
@@ -175,13 +176,31 @@ private:
     const auto got = reached_[trial].find(units);
     searchers::report r;
     r.as_given = got == reached_[trial].end() ? std::numeric_limits<double>::quiet_NaN() : got->second;
-    walks_[trial].bounds[rung] = newest_[{bracket, rung}] = *needed;
+    newest_[{bracket, rung}] = *needed;
     const auto length = static_cast<double>(units);
     return {{"rung", rung},
             {"units", length},
             {"metric", r.as_given},
             {"needed", *needed},
             {"why", searchers::beaten(static_cast<int>(rung), length, time_metric_, r, *needed).why}};
+  }
+
+  /// Adds the highest rung that the trial has reached, with the value there and the bound now. Returns the
+  /// rung; nothing where the trial has reached none.
+  std::optional<std::size_t> add_rung(value& to, trial_id trial, const std::string& before) {
+    const auto bracket = bracket_of(trial);
+    if (bracket >= brackets_.size())
+      return {};
+    const auto& units = brackets_[bracket].units;
+    const auto reached = static_cast<std::size_t>(std::count_if(
+      units.begin(), units.end(), [&](auto length) { return reached_[trial].contains(length); }));
+    if (reached == 0)
+      return {};
+    if (auto why = against_bound(trial, bracket, reached - 1); why.is_object()) {
+      why["why"] = before + why["why"].get<std::string>();
+      to.update(why);
+    }
+    return reached - 1;
   }
 
   /// The bracket of the trial; as many as there are brackets where nobody knows it.
@@ -213,7 +232,9 @@ private:
     }
     for (auto id : x.paused) {
       walks_[id].paused = true;
-      add({{"what", "paused"}, {"trial", id.value}, {"why", "waits at its rung"}}, number, x.at);
+      value one = {{"what", "paused"}, {"trial", id.value}, {"why", "waits at its rung"}};
+      add_rung(one, id, "waits at its rung; ");
+      add(std::move(one), number, x.at);
     }
     for (const auto& t : x.stopped) {
       walks_[t.trial].stop = t;
@@ -227,6 +248,9 @@ private:
         one["units"] = t.units;
         one["metric"] = t.metric;
         one["needed"] = t.needed;
+      } else if (walks_[t.trial].paused) {
+        if (const auto rung = add_rung(one, t.trial, t.why + "; "); rung && one.contains("needed"))
+          walks_[t.trial].bounds[*rung] = one["needed"].get<double>();
       }
       add(std::move(one), number, x.at);
     }
@@ -236,15 +260,8 @@ private:
                    {"trial", t.trial.value},
                    {"until", t.until},
                    {"why", "goes on to the next rung"}};
-      if (const auto bracket = bracket_of(t.trial); bracket < brackets_.size()) {
-        const auto& units = brackets_[bracket].units;
-        const auto reached = std::count_if(
-          units.begin(), units.end(), [&](auto one_rung) { return reached_[t.trial].contains(one_rung); });
-        if (reached > 0)
-          if (auto why = against_bound(t.trial, bracket, static_cast<std::size_t>(reached) - 1);
-              why.is_object())
-            one.update(why);
-      }
+      if (const auto rung = add_rung(one, t.trial, ""); rung && one.contains("needed"))
+        walks_[t.trial].bounds[*rung] = one["needed"].get<double>();
       add(std::move(one), number, x.at);
     }
     for (const auto& t : x.perturbed)
@@ -298,8 +315,12 @@ private:
     return w.paused ? "waits" : "runs";
   }
 
-  /// The bound of the newest decision at a rung; NaN where there was none.
-  double newest_bound(std::size_t bracket, std::size_t rung) const {
+  /// The bound at a rung now, as the real searcher has it, else that of the newest decision; NaN where there
+  /// is none.
+  double bound_of(std::size_t bracket, std::size_t rung) const {
+    const auto* core = dynamic_cast<const searchers::search_core*>(searcher_.get());
+    if (const auto now = core ? core->bound(bracket, rung) : std::nullopt)
+      return *now;
     const auto at = newest_.find({bracket, rung});
     return at == newest_.end() ? std::numeric_limits<double>::quiet_NaN() : at->second;
   }
@@ -327,7 +348,7 @@ private:
         rungs.push_back({{"units", brackets_[b].units[k]},
                          {"entered", trials.size()},
                          {"stopped", stopped},
-                         {"needed", newest_bound(b, k)},
+                         {"needed", bound_of(b, k)},
                          {"trials", std::move(trials)}});
       }
       out.push_back({{"maxTrials", brackets_[b].max_trials}, {"rungs", std::move(rungs)}});

@@ -9,8 +9,7 @@ namespace {
 
 class fact_screen {
 public:
-  explicit fact_screen(const call& c)
-      : by_(c.by), users_(c.parts->users), storage_(c.parts->storage), now_(c.parts->now) {}
+  explicit fact_screen(const call& c) : by_(c.by), users_(c.parts->users), storage_(c.parts->storage) {}
 
   bool operator()(const storage::committed_fact& one) const {
     if (one.entity != cluster_entity)
@@ -34,7 +33,7 @@ private:
     else if constexpr (std::is_same_v<F, webhook_event>)
       return is_admin();
     else if constexpr (std::is_same_v<F, cluster_message_changed>)
-      return is_admin() || x.begins <= now_();
+      return is_admin() || x.begins <= x.at;
     else
       return true;
   }
@@ -51,7 +50,6 @@ private:
   identity by_;
   std::shared_ptr<accounts> users_;
   std::shared_ptr<storage::reader> storage_;
-  std::function<time_point()> now_;
 };
 
 } // namespace

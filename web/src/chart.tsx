@@ -13,7 +13,7 @@ import { axisTitle, inRows, spotText, subject, tickTexts, timeTexts } from "./la
 import { areClose, areTiny, bounds, leastSize, logarithmicEnds, logarithmicTicks, multiples, niceStep } from "./scales";
 import { shownTheme, zone } from "./settings";
 import { clean, metricOf } from "./text";
-import { at, corners, leftToRight, most, nearest, placing, trace, unplaced, type Place } from "./traced";
+import { at, corners, leftToRight, most, nearest, placing, trace, unplaced, within, type Place } from "./traced";
 import { Failed } from "./ui";
 
 let Plot: typeof uPlot | null = null;
@@ -65,6 +65,7 @@ interface Layer {
   faint: boolean;
 }
 
+const outOfSight = 50_000; // px from the corner of a chart
 const many = 30; // From this number of curves on, lines are thin and solid, because wide dashed lines are slow.
 
 function layersOf(lines: readonly Drawn[]): Layer[] {
@@ -357,7 +358,7 @@ function drawn(u: uPlot, p: ChartProps, layers: Layer[]): void {
     c.setLineDash(l.faint || plain ? [] : l.line.dash.map((d) => d * ratio));
     const alone: [number, number][] = [];
     c.beginPath();
-    trace(c, l, places.x, places.y, (x, y) => alone.push([x, y]));
+    trace(within(c, outOfSight), l, places.x, places.y, (x, y) => alone.push([x, y]));
     c.stroke();
     for (const [x, y] of alone) {
       c.beginPath();

@@ -48,10 +48,12 @@ export function TimeSlider(props: { experiment: number }) {
     set({ at: to && i < list.length - 1 ? to.sequence : null }, true);
   };
   const last = all.length > 1 ? all.length - 1 : whole; // a place for each fact, once they are known
+  /** The index of the fact at a place. Steps from the present are steps of facts, also while these are not known. */
+  const placed = (place: number, count: number) => (last - place <= 10 ? count - 1 - (last - place) : Math.floor((place * (count - 1)) / last));
   const slide = (place: number) => {
     playing.value = false;
     clearTimeout(due.current);
-    due.current = setTimeout(() => void load().then((list) => list.length > 0 && move(Math.floor((place * (list.length - 1)) / last), list)), 120);
+    due.current = setTimeout(() => void load().then((list) => list.length > 0 && move(placed(place, list.length), list)), 120);
   };
   // Plays forward, so that the whole history takes about half a minute.
   useEffect(() => {

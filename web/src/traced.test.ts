@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { at, corners, leftToRight, nearest, placing, trace, unplaced } from "./traced";
+import { at, corners, leftToRight, nearest, placing, trace, unplaced, within } from "./traced";
 
 describe("curves by their own points", () => {
   it("finds the corners of what can be drawn", () => {
@@ -55,4 +55,19 @@ describe("curves by their own points", () => {
 it("points without a place on a logarithmic axis are counted", () => {
   const all = [{ x: [0, 1, 2, 3], y: [1, 0, -1, NaN] }, { x: [-1, 4], y: [-Infinity, 5] }];
   expect([unplaced(all, false, false), unplaced(all, true, false), unplaced(all, false, true), unplaced(all, true, true)]).toEqual([0, 1, 2, 3]);
+});
+
+describe("a pen that stays within reach", () => {
+  it.each([
+    [[[0, 0], [5, 5], [9, 9]], "M0,0 L5,5 L9,9"],
+    [[[0, 0], [0, 40], [5, 0]], "M0,0 L0,10 M3.75,10 L5,0"],
+    [[[-40, 5], [40, 5]], "M-10,5 L10,5"],
+    [[[20, 20], [30, 30], [0, 0]], "M10,10 L0,0"],
+    [[[20, 0], [20, 9]], ""],
+  ])("%#", (points, drawn) => {
+    const said: string[] = [];
+    const pen = within({ moveTo: (x, y) => void said.push(`M${x},${y}`), lineTo: (x, y) => void said.push(`L${x},${y}`) }, 10);
+    points.forEach(([x, y], i) => (i === 0 ? pen.moveTo(x!, y!) : pen.lineTo(x!, y!)));
+    expect(said.join(" ")).toBe(drawn);
+  });
 });

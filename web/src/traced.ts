@@ -89,6 +89,44 @@ export function trace(to: { moveTo(x: number, y: number): void; lineTo(x: number
   if (run === 1) lonely?.(x, y);
 }
 
+interface Pen {
+  moveTo(x: number, y: number): void;
+  lineTo(x: number, y: number): void;
+}
+
+/** A pen that draws only what lies within `far` pixels of the origin: browsers draw a line solid that has more than a million dashes, most of
+ *  them out of sight. */
+export function within(to: Pen, far: number): Pen {
+  let [x0, y0] = [0, 0];
+  let there = false; // whether the pen below stands at that place
+  const inside = (x: number, y: number) => Math.abs(x) <= far && Math.abs(y) <= far;
+  return {
+    moveTo(x, y) {
+      [x0, y0, there] = [x, y, inside(x, y)];
+      if (there) to.moveTo(x, y);
+    },
+    lineTo(x, y) {
+      let [first, last] = [0, 1]; // the part of the line that is drawn (Liang and Barsky, 1984)
+      const [dx, dy] = [x - x0, y - y0];
+      for (const [p, q] of [
+        [-dx, x0 + far],
+        [dx, far - x0],
+        [-dy, y0 + far],
+        [dy, far - y0],
+      ] as const) {
+        if (p === 0) last = q < 0 ? -1 : last;
+        else if (p < 0) first = Math.max(first, q / p);
+        else last = Math.min(last, q / p);
+      }
+      if (first <= last) {
+        if (!there) to.moveTo(x0 + first * dx, y0 + first * dy);
+        to.lineTo(last === 1 ? x : x0 + last * dx, last === 1 ? y : y0 + last * dy);
+      }
+      [x0, y0, there] = [x, y, inside(x, y)];
+    },
+  };
+}
+
 /** The curve that passes nearest to a place, above or below it, and the nearest point of that curve with its number. null where none is within `reach`
  *  pixels. */
 export function nearest(all: readonly Points[], px: Place, py: Place, x: number, y: number, reach: number): { curve: number; point: number; x: number; y: number } | null {

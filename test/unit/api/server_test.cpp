@@ -284,7 +284,7 @@ TEST(Server, TellsOfPeopleOnlyWhatTheOperationsShow) {
   };
   cluster_message_changed now, later;
   now.begins = t0;
-  later.begins = t0 + 1000s;
+  later.begins = t0 + 10s;
   workspace_changed own;
   own.id = {2};
   own.owner = "determined";
