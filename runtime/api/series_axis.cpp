@@ -65,7 +65,7 @@ result<series_axis> series_axis::read(std::string_view text) {
   else if (text == "epoch") {
     a.kind_ = kind::metric;
     a.metrics_ = {"epoch", "epochs"};
-  } else if (text.starts_with("metric:") && text != "metric:") {
+  } else if (text.starts_with("metric:")) {
     a.kind_ = kind::metric;
     a.metrics_ = {std::string(text.substr(7))};
   } else
