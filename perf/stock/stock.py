@@ -213,7 +213,7 @@ class Bench:
                  ("the same of a list, kept answer", "/api/v1/experiments?limit=100", None)]
         took, cpu = ({(what, one): [] for what, *_ in asked for one in both} for _ in range(2))
         m = statistics.median
-        many, turns, lives = self.size(100, 20), 4, 10 * self.rounds
+        many, turns, lives = self.size(100, 20), 12, 6 * self.rounds
         for life in range(lives):
             with rbac.running(), basic.running():
                 if not life:
@@ -224,11 +224,10 @@ class Bench:
                     turned, spent = {one: [] for one in both}, {one: [] for one in both}
                     for turn in range(turns + 1):
                         for one in both if (turn + life) % 2 else both[::-1]:
-                            w, before, times = one.wire("u0"), one.cpu(), []
-                            for n in range(many):
-                                times.append(w.timed("GET", path.format(n % 90 + 1)) * 1e6)
+                            w, before = one.wire("u0"), one.cpu()
+                            each_us = w.burst([path.format(n % 90 + 1) for n in range(many)]) / many * 1e6
                             if turn:
-                                turned[one].append(m(times))
+                                turned[one].append(each_us)
                                 spent[one].append((one.cpu() - before) / many * 1e6)
                     for one in both:
                         took[what, one].append(m(turned[one]))
