@@ -213,7 +213,7 @@ class Bench:
                  ("the same of a list, kept answer", "/api/v1/experiments?limit=100", None)]
         took, cpu = ({(what, one): [] for what, *_ in asked for one in both} for _ in range(2))
         m = statistics.median
-        many, turns, lives = self.size(100, 20), 12, 6 * self.rounds
+        many, turns, lives = self.size(100, 20), 12, 12 * self.rounds
         for life in range(lives):
             with rbac.running(), basic.running():
                 if not life:

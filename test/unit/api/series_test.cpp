@@ -825,7 +825,9 @@ TEST(Story, WhoWaitsAtARungUntilTheSearchIsOverIsStoppedThere) {
   const auto& rung = (*x)["brackets"][0]["rungs"][0];
   EXPECT_EQ(rung["trials"][0]["fate"], "stopped");
   EXPECT_EQ(rung["stopped"], 1);
-  EXPECT_TRUE(std::isnan(rung["needed"].get<double>())) << "no bound stopped it";
+  EXPECT_EQ(rung["trials"][0]["needed"], 0.25) << "the bound when the search was over";
+  EXPECT_THAT((*x)["decisions"].back()["why"].get<std::string>(),
+              testing::EndsWith("was not promoted; rung 0 (4 epoch): 0.25, needed 0.25"));
 }
 
 // ---- live
