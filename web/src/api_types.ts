@@ -537,7 +537,7 @@ export interface RunPlace {
 
 export interface Rung {
   entered: number;
-  /** the newest bound; NaN: none yet */
+  /** the bound now; NaN: none yet */
   needed: MetricValue;
   stopped: number;
   trials: RungTrial[];
