@@ -100,7 +100,7 @@ void cluster_deletions::erase(const doomed& what, const std::string& by) {
   self_->request(retention_, most_erasing * deletion_timeout, all)
     .then(
       [this, what, by](const stored_erased& x) {
-        if (!x.why.empty()) // what is gone of it is noted before somebody may use the rest
+        if (!x.why.empty()) // first notes which files are gone: then nobody can use their checkpoints
           return note_left(x, by, [this, what, why = x.why](command_result& noted) {
             failed(what, noted.got ? why : why + "; and " + noted.got.error().what);
           });

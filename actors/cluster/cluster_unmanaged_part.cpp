@@ -277,10 +277,9 @@ std::set<std::string> cluster_unmanaged::matched_patterns(trial_id id) const {
   return out;
 }
 
-/// The time of the trial's newest report, checkpoint or line; `since` if that is later. Its process says the
-/// times of reports and lines, so that one in the future does not count. Rows of reports count from 1, so the
+/// The times of the trial's newest report, newest line and checkpoints. Rows of reports count from 1, so the
 /// newest one is found in the logarithm of their number.
-time_point cluster_unmanaged::last_report(const trial_row& row, time_point since) const {
+std::vector<time_point> cluster_unmanaged::signs_of(const trial_row& row) const {
   const auto at_of = [&](std::uint64_t after) -> std::optional<time_point> {
     const auto next = peers_.reads->metrics(row.id, after, 1, {});
     return next && !next->empty() ? std::optional{next->front().at} : std::nullopt;
@@ -291,20 +290,16 @@ time_point cluster_unmanaged::last_report(const trial_row& row, time_point since
   for (; step > 0; step /= 2)
     if (at_of(known + step - 1))
       known += step;
-  auto newest = since;
-  const auto take = [&](time_point at) {
-    if (at <= self_->now())
-      newest = std::max(newest, at);
-  };
+  std::vector<time_point> said;
   if (known > 0)
-    take(at_of(known - 1).value_or(since));
+    said.push_back(at_of(known - 1).value_or(time_point{}));
   if (const auto line = peers_.reads->logs_before(row.id, std::numeric_limits<std::uint64_t>::max(), 1);
       line && !line->empty())
-    take(line->back().at);
+    said.push_back(line->back().at);
   if (const auto saved = peers_.reads->checkpoints(row.id))
     for (const auto& one : *saved)
-      take(one.at);
-  return newest;
+      said.push_back(one.at);
+  return said;
 }
 
 std::optional<time_point> cluster_unmanaged::deadline() const {
@@ -324,8 +319,8 @@ void cluster_unmanaged::time_passed() {
                      [this, heard = one.heard](const trial_row& now) {
                        const auto it =
                          alive_.find(now.id); // the trial may have reported while this change waited
-                       auto last = it == alive_.end() ? heard : it->second.heard;
-                       last = last_report(now, last);
+                       const auto last = unmanaged::latest_sign(it == alive_.end() ? heard : it->second.heard,
+                                                                signs_of(now), self_->now());
                        if (it != alive_.end())
                          it->second.heard = last;
                        return unmanaged::silent(now, last, self_->now());

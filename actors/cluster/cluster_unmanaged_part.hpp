@@ -95,7 +95,7 @@ private:
   result<std::optional<checkpoint>> newest_checkpoint(trial_id id) const;
   void watch_lines(const experiment_row& row);
   std::set<std::string> matched_patterns(trial_id id) const;
-  time_point last_report(const trial_row& row, time_point since) const;
+  std::vector<time_point> signs_of(const trial_row& row) const;
   decide of_trial(trial_id id, std::function<result<std::vector<trial_fact>>(const trial_row&)> facts) const;
 
   actor_base<cluster_actor>* self_;

@@ -97,6 +97,13 @@ std::vector<trial_fact> silent(const trial_row& trial, time_point heard, time_po
   return {trial_ended{heard, trial_state::error, by_silence}};
 }
 
+time_point latest_sign(time_point heard, const std::vector<time_point>& said, time_point now) {
+  for (const auto at : said)
+    if (at <= now)
+      heard = std::max(heard, at);
+  return heard;
+}
+
 std::vector<trial_fact> matched(const std::set<std::string>& known, const line_matched& line,
                                 time_point now) {
   if (known.contains(line.pattern))

@@ -55,6 +55,10 @@ std::vector<trial_fact> ended(const trial_row& trial, trial_state as, const std:
 /// because nobody knows whether the process still exists.
 std::vector<trial_fact> silent(const trial_row& trial, time_point heard, time_point now);
 
+/// The latest of `heard` and of the times of reports, checkpoints and lines. Processes say these times, so
+/// that times after `now` do not count.
+time_point latest_sign(time_point heard, const std::vector<time_point>& said, time_point now);
+
 /// A line of the trial's log matched a pattern of `log_policies`; `known`: the patterns that matched before.
 /// No agent can be excluded and no restart be canceled, as the cluster starts nothing of the trial.
 std::vector<trial_fact> matched(const std::set<std::string>& known, const line_matched& line, time_point now);

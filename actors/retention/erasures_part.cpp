@@ -419,9 +419,9 @@ void erasures::finish(const work_ptr& work) {
     work->promise.deliver(to_caf({errc::io, work->why}));
 }
 
-/// What a removal that failed has left: of a deletion which checkpoints have lost files, also before a
-/// restart, so that nothing begins with them; of other removals also the files that are still there although
-/// they are noted as removed.
+/// Collects what a failed removal has left. After a failed deletion these are the checkpoints that have lost
+/// files, also before a restart, so that nothing begins with them. After other removals it is also the files
+/// that still exist, although the journal says that they are removed.
 void erasures::note_left(const work_ptr& work) const {
   work->done.why = work->why;
   for (const auto& [uuid, globs] : work->failed) {

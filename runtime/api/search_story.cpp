@@ -41,7 +41,7 @@ searchers::search_event event_of(const search_stepped& x, const std::string& key
 struct walk {
   std::size_t bracket = 0;
   std::map<std::size_t, double> passed; ///< metric at each rung that the trial reached
-  std::map<std::size_t, double> bounds; ///< by rung: the bound when the trial went on from it
+  std::map<std::size_t, double> bounds; ///< by rung: the bound at the moment of the trial's decision
   std::optional<trial_stop_decided> stop;
   bool exited = false, paused = false;
 };

@@ -5,7 +5,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from web_site import PATIENCE_S, Page, Site, browser  # noqa: E402
+from web_site import PATIENCE_S, Page, Site, browser, free_port  # noqa: E402
 
 
 @pytest.hookimpl(wrapper=True)
@@ -43,6 +43,24 @@ def context(chromium):
     one.set_default_timeout(1000 * PATIENCE_S)
     yield one
     one.close()
+
+
+@pytest.fixture
+def own_site(tmp_path):
+    """A cluster of the test's own, which keeps its address when it is started again."""
+    with Site(tmp_path) as cluster:
+        cluster.listen = f"127.0.0.1:{free_port()}"
+        cluster.up(slots=2)
+        yield cluster
+
+
+@pytest.fixture
+def own_tab(context, own_site):
+    """A tab that is signed in to that cluster as the admin and shows the experiments."""
+    tab = Page(context, own_site)
+    tab.page.goto(own_site.link("experiments"))
+    tab.page.wait_for_selector("main[data-page=experiments]")
+    return tab
 
 
 @pytest.fixture

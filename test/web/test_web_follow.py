@@ -1,8 +1,10 @@
 """What an open page does while the cluster works, in a real browser against a real cluster."""
 
+import re
+
 import pytest
 
-from web_site import SINGLE, Page, Site, chart, free_port, go_on, wait_for
+from web_site import SINGLE, Page, chart, go_on, wait_for
 
 LINES = """
 import os, sys, time
@@ -221,42 +223,31 @@ def test_a_run_that_was_given_up_leaves_an_open_chart(site, page):
     page.fine()
 
 
-def test_a_cut_while_paused_moves_nothing_and_a_session_that_ended_is_asked_for(tmp_path, chromium):
-    site = Site(tmp_path)
-    site.listen = f"127.0.0.1:{free_port()}"
+def test_a_cut_while_paused_moves_nothing_and_a_session_that_ended_is_asked_for(own_site, own_tab, context):
+    site, tab = own_site, own_tab
+    tab.page.wait_for_selector("[data-testid=live][data-state=live]")
+    tab.page.keyboard.press(".")
+    tab.page.wait_for_selector("[data-testid=live][data-state=paused]")
+    site.kill_node()
+    tab.page.wait_for_selector("text=connection lost, trying again")
+    assert re.search(r"last data \d\d:\d\d\)", tab.page.inner_text("body"))
     site.up(slots=2)
-    context = chromium.new_context()
-    try:
-        tab = Page(context, site)
-        tab.page.goto(site.link("experiments"))
-        tab.page.wait_for_selector("main[data-page=experiments]")
-        tab.page.wait_for_selector("[data-testid=live][data-state=live]")
-        tab.page.keyboard.press(".")
-        tab.page.wait_for_selector("[data-testid=live][data-state=paused]")
-        site.kill_node()
-        tab.page.wait_for_selector("text=connection lost, trying again")
-        import re
-        assert re.search(r"last data \d\d:\d\d\)", tab.page.inner_text("body"))
-        site.up(slots=2)
-        search = site.submit_search(name="unseen", trials=1)
-        wait_for(lambda: "connection lost" not in tab.page.inner_text("body"), 30)
-        tab.stays(lambda: tab.page.locator(f'[role=row][data-id="{search}"]').count() == 0, 1.5)
-        tab.page.keyboard.press(".")
-        tab.page.wait_for_selector(f'[role=row][data-id="{search}"]')
-        # From here on nobody is signed in.
-        tab.page.get_by_label("Filter").fill("name~unseen")
-        context.clear_cookies()
-        site.kill_node()
-        site.up(slots=2)
-        dialog = tab.page.get_by_role("dialog", name="Sign in again")
-        dialog.wait_for()
-        tab.page.keyboard.press("Escape")
-        tab.page.keyboard.press("Escape")
-        tab.stays(lambda: dialog.count() == 1, 0.3)  # Esc must not close it, because requests wait for it.
-        assert dialog.get_by_label("Username").input_value() == "admin"
-        dialog.get_by_role("button", name="Sign in").click()
-        tab.page.wait_for_selector("[data-testid=live][data-state=live]")
-        assert tab.page.get_by_label("Filter").input_value() == "name~unseen"
-    finally:
-        context.close()
-        site.close()
+    search = site.submit_search(name="unseen", trials=1)
+    wait_for(lambda: "connection lost" not in tab.page.inner_text("body"), 30)
+    tab.stays(lambda: tab.page.locator(f'[role=row][data-id="{search}"]').count() == 0, 1.5)
+    tab.page.keyboard.press(".")
+    tab.page.wait_for_selector(f'[role=row][data-id="{search}"]')
+    # From here on nobody is signed in.
+    tab.page.get_by_label("Filter").fill("name~unseen")
+    context.clear_cookies()
+    site.kill_node()
+    site.up(slots=2)
+    dialog = tab.page.get_by_role("dialog", name="Sign in again")
+    dialog.wait_for()
+    tab.page.keyboard.press("Escape")
+    tab.page.keyboard.press("Escape")
+    tab.stays(lambda: dialog.count() == 1, 0.3)  # Esc must not close it, because requests wait for it.
+    assert dialog.get_by_label("Username").input_value() == "admin"
+    dialog.get_by_role("button", name="Sign in").click()
+    tab.page.wait_for_selector("[data-testid=live][data-state=live]")
+    assert tab.page.get_by_label("Filter").input_value() == "name~unseen"

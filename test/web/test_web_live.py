@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from web_site import HOSTILE, SINGLE, Page, Site, axe, best_trial, cells, chart, free_port, rows, wait_for
+from web_site import HOSTILE, SINGLE, Page, Site, axe, best_trial, cells, chart, rows, wait_for
 
 
 # ---- live
@@ -80,46 +80,36 @@ def test_ten_tabs_are_live(site, context, shared):
     site.wait_ended(search)
 
 
-def test_the_page_goes_on_after_kill_9_of_the_master(tmp_path, chromium):
-    site = Site(tmp_path)
-    site.listen = f"127.0.0.1:{free_port()}"
+def test_the_page_goes_on_after_kill_9_of_the_master(own_site, own_tab, context):
+    site, tab = own_site, own_tab
+    tab.page.get_by_label("Filter").fill("name~after")
+    site.kill_node()
+    tab.page.wait_for_selector("[data-testid=live][data-state=lost]")
+    assert "connection lost, trying again" in tab.page.inner_text("body")
+    assert tab.page.get_by_label("Filter").input_value() == "name~after"
     site.up(slots=2)
-    context = chromium.new_context()
-    try:
-        tab = Page(context, site)
-        tab.page.goto(site.link("experiments"))
-        tab.page.wait_for_selector("main[data-page=experiments]")
-        tab.page.get_by_label("Filter").fill("name~after")
-        site.kill_node()
-        tab.page.wait_for_selector("[data-testid=live][data-state=lost]")
-        assert "connection lost, trying again" in tab.page.inner_text("body")
-        assert tab.page.get_by_label("Filter").input_value() == "name~after"
-        site.up(slots=2)
-        tab.page.wait_for_selector("[data-testid=live][data-state=live]")
-        tab.page.goto(site.url() + "/ui/settings")  # This page follows nothing.
-        tab.page.wait_for_selector("main[data-page=settings][data-state=ready]")
-        site.kill_node()
-        tab.page.wait_for_selector("[data-testid=live][data-state=lost]")
-        asked = []
-        context.route(re.compile("/ui/$"), lambda route: (asked.append(route), route.continue_()))
-        site.up(slots=2)
-        tab.page.wait_for_selector("[data-testid=live][data-state=live]")
-        wait_for(lambda: (tab.page.wait_for_timeout(50), asked)[1])
-        assert tab.page.get_by_role("button", name="Reload").count() == 0, "the same page is there"
-        context.unroute(re.compile("/ui/$"))
-        context.route(re.compile("/ui/$"), lambda route: route.fulfill(body="<script type=module src=/ui/assets/index-another.js></script>"))
-        site.kill_node()
-        tab.page.wait_for_selector("[data-testid=live][data-state=lost]")
-        site.up(slots=2)
-        tab.page.get_by_role("button", name="Reload").wait_for()
-        context.unroute(re.compile("/ui/$"))
-        tab.page.goto(site.url() + "/ui/experiments?q=name~after")
-        tab.page.wait_for_selector("[data-testid=live][data-state=live]")
-        search = site.submit_search(name="after", trials=1)
-        tab.page.wait_for_selector(f'[role=row][data-id="{search}"]')
-    finally:
-        context.close()
-        site.close()
+    tab.page.wait_for_selector("[data-testid=live][data-state=live]")
+    tab.page.goto(site.url() + "/ui/settings")  # This page follows nothing.
+    tab.page.wait_for_selector("main[data-page=settings][data-state=ready]")
+    site.kill_node()
+    tab.page.wait_for_selector("[data-testid=live][data-state=lost]")
+    asked = []
+    context.route(re.compile("/ui/$"), lambda route: (asked.append(route), route.continue_()))
+    site.up(slots=2)
+    tab.page.wait_for_selector("[data-testid=live][data-state=live]")
+    wait_for(lambda: (tab.page.wait_for_timeout(50), asked)[1])
+    assert tab.page.get_by_role("button", name="Reload").count() == 0, "the same page is there"
+    context.unroute(re.compile("/ui/$"))
+    context.route(re.compile("/ui/$"), lambda route: route.fulfill(body="<script type=module src=/ui/assets/index-another.js></script>"))
+    site.kill_node()
+    tab.page.wait_for_selector("[data-testid=live][data-state=lost]")
+    site.up(slots=2)
+    tab.page.get_by_role("button", name="Reload").wait_for()
+    context.unroute(re.compile("/ui/$"))
+    tab.page.goto(site.url() + "/ui/experiments?q=name~after")
+    tab.page.wait_for_selector("[data-testid=live][data-state=live]")
+    search = site.submit_search(name="after", trials=1)
+    tab.page.wait_for_selector(f'[role=row][data-id="{search}"]')
 
 
 def test_a_new_version_of_the_server_offers_a_reload(site, context):

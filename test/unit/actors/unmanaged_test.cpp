@@ -39,6 +39,18 @@ trial_row trial_in(trial_state state, std::vector<std::uint64_t> ended_runs = {}
 
 constexpr const char* by_silence = "no sign of life for 5 minutes";
 
+TEST(Unmanaged, ASignInTheFutureDoesNotCount) {
+  EXPECT_EQ(unmanaged::latest_sign(t0, {}, t0 + 9s), t0);
+  EXPECT_EQ(unmanaged::latest_sign(t0, {t0 + 3s, t0 + 9s, t0 - 1s, t0 + 10s}, t0 + 9s), t0 + 9s);
+}
+
+TEST(Unmanaged, APatternThatHasMatchedMatchesNoMore) {
+  line_matched line;
+  line.pattern = "oom";
+  EXPECT_EQ(unmanaged::matched({"other"}, line, t0).size(), 1u);
+  EXPECT_TRUE(unmanaged::matched({"other", "oom"}, line, t0).empty());
+}
+
 TEST(Unmanaged, ARunBeginsFromTheNewestCheckpointAndEndsTheOneBefore) {
   checkpoint saved;
   saved.uuid = "c1";
