@@ -53,8 +53,9 @@ void cluster_deletions::go_on_with(const checkpoint_files_removed& order) {
       seen.left[uuid] = left_by(order.globs, row->saved.files);
       going.push_back(uuid);
     }
-  carry_out(seen, order.by,
-            [this, removal = begin_removal(going)](command_result&) { machine_.uses.end_removal(removal); });
+  carry_out(
+    seen, order.by, [](command_result&) {},
+    [this, removal = begin_removal(going)] { machine_.uses.end_removal(removal); });
 }
 
 void cluster_deletions::tell_of_unmanaged(experiment_id id) {
@@ -354,48 +355,47 @@ caf::result<command_result> cluster_deletions::on(const std::string& user,
     if (const auto beginner = x.refresh ? experiment_id{} : machine_.uses.beginner_with(uuid))
       return refused({errc::invalid, starts_with_it(uuid, beginner, user)});
   auto to = self_->make_response_promise<command_result>();
-  const change_done done =
-    [this, to,
-     removal = begin_removal(x.refresh ? std::vector<std::string>() : x.uuids)](command_result& answer) {
+  const change_done noted = [to](command_result& answer) {
+    auto last = to;
+    last.deliver(std::move(answer));
+  };
+  const std::function<void()> gone =
+    [this, removal = begin_removal(x.refresh ? std::vector<std::string>() : x.uuids)] {
       machine_.uses.end_removal(removal);
-      auto last = to;
-      last.deliver(std::move(answer));
     };
   self_->request(retention_, deletion_timeout, files)
-    .then([this, done, user](const stored_erased& seen) { carry_out(seen, user, done); },
-          [done](const caf::error& why) {
+    .then([this, noted, gone, user](const stored_erased& seen) { carry_out(seen, user, noted, gone); },
+          [noted, gone](const caf::error& why) {
+            gone();
             auto no = refused(from_caf(why));
-            done(no);
+            noted(no);
           });
   return to;
 }
 
-/// Notes which files will be left of each checkpoint, and then has the other files removed.
-void cluster_deletions::carry_out(const stored_erased& seen, const std::string& by, change_done done) {
-  note_left(seen, by, [this, by, tasks = seen.tasks, done = std::move(done)](command_result& left) {
-    if (tasks.empty())
-      return done(left);
-    // Retention removes the files whose removal is noted, leaves all others, and ends the task.
-    erase_stored go;
-    go.tasks = tasks;
-    self_->request(retention_, deletion_timeout, std::move(go))
-      .then(
-        [this, done, left, by](const stored_erased& x) {
-          if (x.why.empty()) {
-            auto answer = left;
-            return done(answer);
-          }
-          // What could not be removed is there again, so that asking once more removes it.
-          note_left(x, by, [done, why = x.why](command_result&) {
-            auto no = refused({errc::io, why});
-            done(no);
-          });
-        },
-        [done, left](const caf::error& why) {
-          auto answer = left.got ? refused(from_caf(why)) : left;
-          done(answer);
-        });
-  });
+/// Notes which files will be left of each checkpoint, calls `noted` with the answer of the user, and then has
+/// the other files removed. Calls `gone` at the end of that: the log of the task says what was not removed.
+void cluster_deletions::carry_out(const stored_erased& seen, const std::string& by, change_done noted,
+                                  std::function<void()> gone) {
+  note_left(
+    seen, by,
+    [this, by, tasks = seen.tasks, noted = std::move(noted), gone = std::move(gone)](command_result& left) {
+      noted(left);
+      if (tasks.empty())
+        return gone();
+      // Retention removes the files whose removal is noted, leaves all others, and ends the task.
+      erase_stored go;
+      go.tasks = tasks;
+      self_->request(retention_, deletion_timeout, std::move(go))
+        .then(
+          [this, gone, by](const stored_erased& x) {
+            if (x.why.empty())
+              return gone();
+            // What could not be removed is there again, so that asking once more removes it.
+            note_left(x, by, [gone](command_result&) { gone(); });
+          },
+          [gone](const caf::error&) { gone(); });
+    });
 }
 
 /// Records which files will be left of each checkpoint. Calls `done` with the worst answer.

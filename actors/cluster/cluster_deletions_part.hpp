@@ -88,7 +88,8 @@ private:
   void go_on_with(const checkpoint_files_removed& order);
   /// A name for a removal that a user ordered, during which its checkpoints come into no use.
   std::string begin_removal(const std::vector<std::string>& uuids);
-  void carry_out(const stored_erased& seen, const std::string& by, change_done done);
+  void carry_out(const stored_erased& seen, const std::string& by, change_done noted,
+                 std::function<void()> gone);
   void note_left(const stored_erased& seen, const std::string& by, change_done done);
 
   actor_base<cluster_actor>* self_;

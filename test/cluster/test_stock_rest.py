@@ -115,14 +115,15 @@ def test_files_of_checkpoints_are_removed_by_globs(cluster, user):
     cluster.det("checkpoint", "rm", uuid, "--glob", "state.*", "--yes")
     left = b.get_GetCheckpoint(user, checkpointUuid=uuid).checkpoint
     assert left.state == b.checkpointv1State.PARTIALLY_DELETED and "state.json" not in left.resources, left.resources
-    assert not (folder / "state.json").exists() and (folder / "metadata.json").exists()
+    wait_for(lambda: not (folder / "state.json").exists(), 60)
+    assert (folder / "metadata.json").exists()
     b.post_PostCheckpointMetadata(user, checkpoint_uuid=uuid, body=b.v1PostCheckpointMetadataRequest(
         checkpoint=b.v1Checkpoint(uuid=uuid, metadata={"steps_completed": 10, "mine": "new"}, resources={}, training=b.v1CheckpointTrainingMetadata(),
                                   state=b.checkpointv1State.COMPLETED)))
     assert b.get_GetCheckpoint(user, checkpointUuid=uuid).checkpoint.metadata["mine"] == "new"
     cluster.det("checkpoint", "delete", uuid, "--yes")
     assert b.get_GetCheckpoint(user, checkpointUuid=uuid).checkpoint.state == b.checkpointv1State.DELETED
-    assert not folder.exists()
+    wait_for(lambda: not folder.exists(), 60)
 
 
 def test_without_globs_nothing_is_removed_and_what_is_there_is_noted(cluster, user):
