@@ -6,7 +6,7 @@
 
 namespace troupe::api {
 
-std::string login_codes::make(std::uint64_t user_id, time_point now) {
+std::string login_codes::make(login_code of, time_point now) {
   auto code = random_hex(20);
   std::lock_guard lock{mutex_};
   std::erase_if(codes_, [&](const auto& one) { return one.second.until <= now; });
@@ -14,18 +14,18 @@ std::string login_codes::make(std::uint64_t user_id, time_point now) {
     codes_.erase(std::min_element(codes_.begin(), codes_.end(), [](const auto& a, const auto& b) {
       return a.second.until < b.second.until;
     }));
-  codes_[code] = {user_id, now + life};
+  codes_[code] = {std::move(of), now + life};
   return code;
 }
 
-std::optional<std::uint64_t> login_codes::take(const std::string& code, time_point now) {
+std::optional<login_code> login_codes::take(const std::string& code, time_point now) {
   std::lock_guard lock{mutex_};
   auto found = codes_.find(code);
   if (found == codes_.end())
     return std::nullopt;
-  const auto one = found->second;
+  auto one = std::move(found->second);
   codes_.erase(found);
-  return one.until > now ? std::optional{one.user_id} : std::nullopt;
+  return one.until > now ? std::optional{std::move(one.of)} : std::nullopt;
 }
 
 } // namespace troupe::api

@@ -1,6 +1,6 @@
 #pragma once
-// Codes that let a user log in once: `troupe web` puts one into a link. They are kept in memory only, so that
-// a restart forgets them.
+// Codes that let a user sign in once: `troupe web` puts one into a link. They are kept in memory only, so
+// that a restart forgets them.
 
 #include "model/time.hpp"
 
@@ -12,21 +12,27 @@
 
 namespace troupe::api {
 
+/// Who a code signs in.
+struct login_code {
+  std::uint64_t user_id = 0;
+  std::uint64_t generation = 0; ///< that of the user when the code was made: a new password gives another one
+  std::string token;            ///< of the session that had the code made; empty: the master itself made it
+};
+
 /// Thread-safe.
 class login_codes {
 public:
   static constexpr duration life = std::chrono::minutes{10};
   static constexpr std::size_t most = 1024; ///< limit of codes; beyond it the oldest is dropped
 
-  /// Makes a code for this user.
-  std::string make(std::uint64_t user_id, time_point now);
-  /// The user of a code that was made less than `life` ago and has not been taken before; nullopt for any
+  std::string make(login_code of, time_point now);
+  /// What a code stands for that was made less than `life` ago and has not been taken before; nullopt for any
   /// other.
-  std::optional<std::uint64_t> take(const std::string& code, time_point now);
+  std::optional<login_code> take(const std::string& code, time_point now);
 
 private:
   struct entry {
-    std::uint64_t user_id = 0;
+    login_code of;
     time_point until;
   };
   std::mutex mutex_;

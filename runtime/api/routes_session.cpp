@@ -59,14 +59,21 @@ value session_shape(const call& c, const identity& by, const user& who) {
           {"version", c.parts->about.troupe_version}};
 }
 
+/// Whether the login that had the code made still holds.
+bool still_good(const accounts& users, const login_code& code, time_point now) {
+  const auto user = users.find(code.user_id);
+  return user && user->generation == code.generation &&
+         (code.token.empty() || users.session_of(code.token, now));
+}
+
 result<accounts::session> opened(const call& c, fields& f) {
   if (!f.has("code"))
     return c.parts->users->log_in(f.text("username"), f.text("password"), false, c.now, {}, c.headers.from);
-  const auto user = c.parts->browsers.codes->take(f.text("code"), c.now);
-  if (!user)
-    return error{errc::unauthorized, "this link was used before, or is older than ten minutes; `troupe web` "
-                                     "prints a new one"};
-  return c.parts->users->begin_session(*user, c.now);
+  const auto code = c.parts->browsers.codes->take(f.text("code"), c.now);
+  if (!code || !still_good(*c.parts->users, *code, c.now))
+    return error{errc::unauthorized, "this link was used before, is older than ten minutes, or its user has "
+                                     "signed out since; `troupe web` prints a new one"};
+  return c.parts->users->begin_session(code->user_id, c.now);
 }
 
 result<response> begin(const call& c) {
@@ -122,10 +129,12 @@ void end(const call_ptr& c, const reply& back) {
 /// become one.
 result<value> code(const call& c) {
   const auto token = shown_token(c.headers, c.parts->about.cluster_id).token;
-  if (!c.parts->users->session_of(token, c.now))
+  const auto user = c.parts->users->find(c.by.user_id);
+  if (!user || !c.parts->users->session_of(token, c.now))
     return error{errc::denied, "only who has logged in can have a code made"};
-  return value{{"code", c.parts->browsers.codes->make(c.by.user_id, c.now)},
-               {"until", to_rfc3339(c.now + login_codes::life)}};
+  return value{
+    {"code", c.parts->browsers.codes->make({user->id, user->generation, std::string(token)}, c.now)},
+    {"until", to_rfc3339(c.now + login_codes::life)}};
 }
 
 } // namespace

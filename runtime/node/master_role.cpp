@@ -440,7 +440,7 @@ std::string master_role::web_link(const std::string& user, const std::string& pa
   if (!who)
     return url_ + "/ui/" + path;
   return url_ + "/ui/login?next=/ui/" + path +
-         "#code=" + codes_->make(who->id, host_.now ? host_.now() : system_now());
+         "#code=" + codes_->make({who->id, who->generation, {}}, host_.now ? host_.now() : system_now());
 }
 
 void master_role::close_port() {

@@ -90,10 +90,29 @@ TEST(Session, ACodeWorksOnceAndForTenMinutes) {
   EXPECT_EQ(t.ask("POST", "/troupe/v1/session", page_headers(), to_json({{"code", code}})).status, 401u);
 
   login_codes codes;
-  const auto late = codes.make(3, t0);
+  const auto late = codes.make({3}, t0);
   EXPECT_FALSE(codes.take(late, t0 + login_codes::life));
-  const auto early = codes.make(3, t0);
-  EXPECT_EQ(codes.take(early, t0 + login_codes::life - 1s), std::optional<std::uint64_t>(3));
+  const auto early = codes.make({3, 7, "token"}, t0);
+  const auto taken = codes.take(early, t0 + login_codes::life - 1s);
+  ASSERT_TRUE(taken);
+  EXPECT_EQ(std::tie(taken->user_id, taken->generation, taken->token), std::tuple(3u, 7u, "token"));
+}
+
+TEST(Session, ACodeEndsWithTheLoginThatHadItMade) {
+  const auto code = [](table& t, const request_headers& by) {
+    return to_json({{"code", (*parse_json(t.ask("POST", "/troupe/v1/session/codes", by).body))["code"]}});
+  };
+  table t;
+  auto in = t.ask("POST", "/troupe/v1/session", page_headers(), R"({"username": "admin", "password": ""})");
+  const auto one = code(t, page_headers(cookie_of(in)));
+  EXPECT_EQ(t.ask("DELETE", "/troupe/v1/session", page_headers(cookie_of(in))).status, 200u);
+  EXPECT_EQ(t.ask("POST", "/troupe/v1/session", page_headers(), one).status, 401u);
+
+  const auto other = code(t, t.user("determined"));
+  const auto id = std::to_string(t.users->find("determined")->id);
+  ASSERT_EQ(t.ask("PATCH", "/api/v1/users/" + id, t.user("admin"), R"({"password": "Secret-123"})").status,
+            200u);
+  EXPECT_EQ(t.ask("POST", "/troupe/v1/session", page_headers(), other).status, 401u);
 }
 
 TEST(Session, ATokenOfATaskMakesNoCode) {
@@ -107,9 +126,9 @@ TEST(Session, ATokenOfATaskMakesNoCode) {
 
 TEST(Session, TooManyCodesPushTheOldestOut) {
   login_codes codes;
-  const auto first = codes.make(1, t0);
+  const auto first = codes.make({1}, t0);
   for (std::size_t i = 0; i < login_codes::most; ++i)
-    codes.make(2, t0 + 1s);
+    codes.make({2}, t0 + 1s);
   EXPECT_FALSE(codes.take(first, t0 + 2s));
 }
 
