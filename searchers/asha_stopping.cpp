@@ -84,10 +84,6 @@ public:
   }
 
   std::vector<bracket> brackets() const override { return plan_.brackets; }
-  std::vector<std::size_t> trial_brackets() const override {
-    return {bracket_of_.begin(), bracket_of_.end()};
-  }
-
   std::size_t bracket_of(ordinal trial) const override {
     return trial < bracket_of_.size() ? bracket_of_[trial] : 0;
   }

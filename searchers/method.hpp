@@ -3,6 +3,7 @@
 // trials, counts slots and budget, and asks. A method only says what it would run next and what should stop.
 
 #include "searchers/archive.hpp"
+#include "searchers/rung_book.hpp"
 #include "searchers/searcher.hpp"
 
 #include <cstdint>
@@ -12,8 +13,6 @@
 #include <vector>
 
 namespace troupe::searchers {
-
-using ordinal = std::uint32_t; ///< A trial of this search, counted from 0 in the order of creation.
 
 /// A validation that counts: by a running trial, at a step beyond its last one.
 struct report {
@@ -47,9 +46,8 @@ public:
   virtual void perturb(ordinal trial, ordinal source, std::string checkpoint, double step, value hparams) = 0;
 };
 
-class method {
+class method : public rung_book {
 public:
-  virtual ~method() = default;
   /// Called when a slot is free. A new trial would get the number `fresh`. Where `may_create` is false the
   /// budget is used up, and only a paused trial may go on.
   virtual proposal next(ordinal fresh, bool may_create) = 0;
@@ -63,11 +61,7 @@ public:
   /// Whether no trial's fate depends on another trial: such a search can be continued after its end.
   virtual bool independent() const { return false; }
   virtual std::vector<bracket> brackets() const { return {}; }
-  virtual std::vector<std::size_t> trial_brackets() const { return {}; }
-  virtual std::size_t bracket_of(ordinal) const { return 0; } ///< of a trial that was made
-  /// The metric, as reported, that a trial needs now to go on from this rung; nothing where no trial could,
-  /// or where the method compares no trials at rungs.
-  virtual std::optional<double> bound(std::size_t /*bracket*/, std::size_t /*rung*/) const { return {}; }
+  std::vector<bracket> opened() const override { return brackets(); }
   /// Writes or reads the whole state.
   virtual void persist(archive& ar) = 0;
 };

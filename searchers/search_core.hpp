@@ -31,17 +31,16 @@ struct core_limits {
   }
 };
 
-class search_core final : public searcher, private orders {
+class search_core final : public searcher, public rung_book, private orders {
 public:
   search_core(core_limits limits, std::unique_ptr<method> inner, std::unique_ptr<early_stopping> policies);
 
   result<std::vector<search_action>> apply(const search_event& event) override;
   double progress() const override;
   std::vector<bracket> brackets() const override { return inner_->brackets(); }
-  /// Bracket of each trial, in the order of creation; empty where the method does not assign them.
-  std::vector<std::size_t> trial_brackets() const { return inner_->trial_brackets(); }
-  std::size_t bracket_of(ordinal trial) const { return inner_->bracket_of(trial); }
-  std::optional<double> bound(std::size_t bracket, std::size_t rung) const {
+  std::vector<bracket> opened() const override { return inner_->opened(); }
+  std::size_t bracket_of(ordinal trial) const override { return inner_->bracket_of(trial); }
+  std::optional<double> bound(std::size_t bracket, std::size_t rung) const override {
     return inner_->bound(bracket, rung);
   }
   std::int64_t max_trials() const override { return static_cast<std::int64_t>(limits_.max_trials); }

@@ -27,6 +27,7 @@ struct running_bracket {
   std::vector<rung_result> results;    ///< results of the rung, in order of arrival
   std::vector<std::uint32_t> promoted; ///< paused trials, to be continued in this order
   std::uint8_t over = 0;
+  std::vector<double> bounds; ///< worst metric that went on from each closed rung; only for those who explain
   void persist(archive& ar) { ar(plan, rung, size, created, expected, results, promoted, over); }
 };
 
@@ -53,7 +54,7 @@ public:
     auto next_plan = static_cast<std::uint32_t>(brackets_.size() % plan_.brackets.size());
     auto size = std::min(plan_.brackets[next_plan].max_trials, max_trials_ - assigned_);
     assigned_ += size;
-    brackets_.push_back({next_plan, 0, size, 0, size, {}, {}, 0});
+    brackets_.push_back({next_plan, 0, size, 0, size, {}, {}, 0, {}});
     return create(brackets_.size() - 1, fresh);
   }
 
@@ -109,6 +110,23 @@ public:
   }
 
   std::vector<bracket> brackets() const override { return plan_.brackets; }
+  std::vector<bracket> opened() const override {
+    std::vector<bracket> out;
+    for (const auto& b : brackets_) {
+      out.push_back(plan_.brackets[b.plan]);
+      out.back().max_trials = b.size;
+    }
+    return out;
+  }
+  std::size_t bracket_of(ordinal trial) const override {
+    return trial < bracket_of_.size() ? bracket_of_[trial] : brackets_.size();
+  }
+  /// After a restart from a snapshot, rungs that were closed before it have no bound.
+  std::optional<double> bound(std::size_t b, std::size_t rung) const override {
+    const bool known = b < brackets_.size() && rung < brackets_[b].bounds.size();
+    return known && !std::isnan(brackets_[b].bounds[rung]) ? std::optional(brackets_[b].bounds[rung])
+                                                           : std::nullopt;
+  }
 
   void persist(archive& ar) override {
     ar(brackets_, bracket_of_, assigned_, first_open_, pending_close_);
@@ -172,6 +190,8 @@ private:
     b.results.clear();
     b.over = last || ranked.empty();
     if (!b.over) {
+      b.bounds.resize(b.rung, std::numeric_limits<double>::quiet_NaN());
+      b.bounds.push_back(plan_.sign * ranked[keep - 1].worth);
       ++b.rung;
       b.expected = static_cast<std::int64_t>(keep);
     }

@@ -2,8 +2,8 @@
 
 #include "model/names.hpp"
 #include "runtime/api/shapes.hpp"
+#include "searchers/rung_book.hpp"
 #include "searchers/rung_sentence.hpp"
-#include "searchers/search_core.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -79,9 +79,7 @@ public:
     if (made)
       searcher_ = std::move(*made);
     if (searcher_)
-      brackets_ = searcher_->brackets();
-    for (auto& b : brackets_)
-      b.units.erase(std::unique(b.units.begin(), b.units.end()), b.units.end());
+      take_brackets(searcher_->brackets());
     if (auto time = section_.find("time_metric"); time != section_.end() && time->is_string())
       time_metric_ = time->get<std::string>();
   }
@@ -114,6 +112,20 @@ public:
   }
 
 private:
+  /// What the real searcher says about its rungs; null where it says nothing.
+  const searchers::rung_book* book_of() const {
+    return dynamic_cast<const searchers::rung_book*>(searcher_.get());
+  }
+
+  void take_brackets(std::vector<searchers::bracket> all) {
+    brackets_ = std::move(all);
+    lengths_.clear();
+    for (auto& b : brackets_) {
+      b.units.erase(std::unique(b.units.begin(), b.units.end()), b.units.end());
+      lengths_.insert(b.units.begin(), b.units.end());
+    }
+  }
+
   void add(value what, std::uint64_t number, time_point at) {
     what["sequence"] = number;
     what["at"] = to_rfc3339(at);
@@ -133,13 +145,12 @@ private:
     if (!time)
       return;
     std::set<std::int64_t> fresh; // lengths of rungs that the trial has not reached before
-    for (std::size_t b = 0; b < brackets_.size(); ++b)
-      for (auto units : brackets_[b].units)
-        if (*time >= static_cast<double>(units) &&
-            reached_[x.trial]
-              .try_emplace(units, metric.value_or(std::numeric_limits<double>::quiet_NaN()))
-              .second)
-          fresh.insert(units);
+    for (const auto units : lengths_)
+      if (*time >= static_cast<double>(units) &&
+          reached_[x.trial]
+            .try_emplace(units, metric.value_or(std::numeric_limits<double>::quiet_NaN()))
+            .second)
+        fresh.insert(units);
     if (fresh.empty())
       return;
     const auto own = bracket_of(x.trial);
@@ -168,8 +179,8 @@ private:
   /// The rung of which the trial is among the best now, with the bound that the real searcher has there;
   /// null where it has none.
   value against_bound(trial_id trial, std::size_t bracket, std::size_t rung) {
-    const auto* core = dynamic_cast<const searchers::search_core*>(searcher_.get());
-    const auto needed = core ? core->bound(bracket, rung) : std::nullopt;
+    const auto* book = book_of();
+    const auto needed = book ? book->bound(bracket, rung) : std::nullopt;
     if (!needed)
       return {};
     const auto units = brackets_[bracket].units[rung];
@@ -205,9 +216,9 @@ private:
 
   /// The bracket of the trial; as many as there are brackets where nobody knows it.
   std::size_t bracket_of(trial_id trial) const {
-    const auto* core = dynamic_cast<const searchers::search_core*>(searcher_.get());
+    const auto* book = book_of();
     const auto at = ordinals_.find(trial);
-    return core && at != ordinals_.end() ? core->bracket_of(at->second) : brackets_.size();
+    return book && at != ordinals_.end() ? book->bracket_of(at->second) : brackets_.size();
   }
 
   void take(const search_stepped& x, std::uint64_t number) {
@@ -216,6 +227,9 @@ private:
     if (searcher_) // the real searcher assigns the brackets
       if (auto fine = searcher_->apply(event_of(x, x.trial ? keys_[x.trial] : "")); !fine)
         searcher_.reset();
+    if (const auto* book = x.created.empty() ? nullptr : book_of())
+      if (auto opened = book->opened(); !opened.empty())
+        take_brackets(std::move(opened));
     if (x.input == search_input::validated)
       validated(x, number);
     if (x.input == search_input::exited)
@@ -281,16 +295,14 @@ private:
   }
 
   void place_trials() {
-    const auto* core = dynamic_cast<const searchers::search_core*>(searcher_.get());
-    const auto dealt = core ? core->trial_brackets() : std::vector<std::size_t>{};
-    for (std::size_t i = 0; i < order_.size(); ++i) {
-      auto& w = walks_[order_[i]];
-      w.bracket = i < dealt.size() ? dealt[i] : 0;
+    for (const auto trial : order_) {
+      auto& w = walks_[trial];
+      w.bracket = book_of() ? bracket_of(trial) : 0;
       if (w.bracket >= brackets_.size())
         continue;
       const auto& units = brackets_[w.bracket].units;
       for (std::size_t k = 0; k < units.size(); ++k)
-        if (auto got = reached_[order_[i]].find(units[k]); got != reached_[order_[i]].end())
+        if (auto got = reached_[trial].find(units[k]); got != reached_[trial].end())
           w.passed[k] = got->second;
     }
   }
@@ -318,8 +330,8 @@ private:
   /// The bound at a rung now, as the real searcher has it, else that of the newest decision; NaN where there
   /// is none.
   double bound_of(std::size_t bracket, std::size_t rung) const {
-    const auto* core = dynamic_cast<const searchers::search_core*>(searcher_.get());
-    if (const auto now = core ? core->bound(bracket, rung) : std::nullopt)
+    const auto* book = book_of();
+    if (const auto now = book ? book->bound(bracket, rung) : std::nullopt)
       return *now;
     const auto at = newest_.find({bracket, rung});
     return at == newest_.end() ? std::numeric_limits<double>::quiet_NaN() : at->second;
@@ -362,6 +374,7 @@ private:
   std::string time_metric_;
   std::unique_ptr<searchers::searcher> searcher_;
   std::vector<searchers::bracket> brackets_;
+  std::set<std::int64_t> lengths_; ///< of the rungs of all brackets
   std::map<trial_id, std::string> keys_;
   std::map<trial_id, walk> walks_;
   std::map<trial_id, std::uint64_t> reports_;

@@ -38,7 +38,6 @@ inline namespace v0 {
 enum class log_level { info, warning, error };
 using log_sink = std::function<void(log_level, std::string_view line)>;
 /// Wall time for facts. Timeouts and leases use the system's monotonic clock. Must be thread-safe and fast.
-/// quick.
 using clock_source = std::function<std::chrono::system_clock::time_point()>;
 struct measure {
   std::string name{}; ///< "experiments", "experiments_active", "facts", "actors", "messages_handled",

@@ -788,6 +788,50 @@ TEST(Story, WhoIsPromotedGoesOnAgainstTheBoundOfThatMoment) {
   EXPECT_EQ((*x)["brackets"][0]["rungs"][0]["needed"], 0.25);
 }
 
+TEST(Story, EachBracketOfARoundHasItsOwnBounds) {
+  auto rounds = halving();
+  auto config = rounds.config.get();
+  config["searcher"]["name"] = "sync_halving"; // brackets of two trials, one after the other
+  config["searcher"]["divisor"] = 2;
+  config["searcher"].erase("max_rungs");
+  rounds.config = config;
+  story_reader r;
+  search_stepped begins;
+  for (std::uint64_t i = 1; i <= 4; ++i)
+    begins.created.push_back({{i}, std::to_string(i), {{"x", 0.5}}});
+  r.stored.push_back(encode(fact{begins}));
+  const double losses[] = {0.75, 0.25, 0.0625, 0.125};
+  for (std::uint64_t i = 1; i <= 4; ++i) {
+    search_stepped one;
+    one.input = search_input::validated;
+    one.trial = {i};
+    one.metrics = {{"loss", losses[i - 1]}, {"epoch", 8}};
+    one.paused = {{i}};
+    const auto best = i == 2 ? 2u : 3u;
+    if (i % 2 == 0) { // the last of its bracket
+      const auto worse = i == 2 ? 1u : 4u;
+      one.resumed = {{{best}, 16}};
+      one.stopped = {{{worse}, "", 0, 8, losses[worse - 1], losses[best - 1]}};
+    }
+    r.stored.push_back(encode(fact{one}));
+  }
+  const auto x = search_story(rounds, r);
+  ASSERT_TRUE(x) << x.error().what;
+  const auto& brackets = (*x)["brackets"];
+  ASSERT_EQ(brackets.size(), 2u) << x->dump(1);
+  for (std::size_t b = 0; b < 2; ++b) {
+    const auto& rung = brackets[b]["rungs"][0];
+    EXPECT_EQ(rung["entered"], 2);
+    EXPECT_EQ(rung["stopped"], 1);
+    EXPECT_EQ(rung["needed"], b == 0 ? 0.25 : 0.0625);
+    for (const auto& trial : rung["trials"])
+      EXPECT_EQ(trial["needed"], rung["needed"]) << trial.dump();
+  }
+  const auto& last = (*x)["decisions"].back();
+  EXPECT_EQ(last["what"], "resumed");
+  EXPECT_EQ(last["why"], "rung 0 (8 epoch): 0.0625, needed 0.0625");
+}
+
 TEST(Story, AReportThatComesAfterTheStopDecidesNothing) {
   story_reader r;
   search_stepped begins, stops, late;
