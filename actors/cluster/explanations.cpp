@@ -431,7 +431,10 @@ value explanation_of(const experiment_row& row, const std::vector<trial_row>& tr
     one.trial = *live;
     const auto here = between_runs(one);
     say(here.code, "trial " + to_string(live->id) + ": " + here.text, here.since);
-  } else
+  } else if (row.config->is_object() &&
+             row.config->value(value::json_pointer("/searcher/name"), std::string()) == "custom")
+    say("search", "its driver has not ordered the next trial yet", newest);
+  else
     say("starting", "its next trial is about to be created", newest);
   out["waiting"] = std::move(waiting);
   return out;

@@ -255,12 +255,9 @@ private:
     if (!x.taker)
       m.set(wire::field::content_type, x.content_type);
     m.set(wire::field::server, "troupe");
-    m.set("X-Content-Type-Options", "nosniff");
     for (const auto& [key, text] : x.headers)
       m.insert(key, text);
-    if (is_of_the_page(target())) // every answer of the page gets these headers
-      for (const auto& [key, text] : page_headers)
-        m.set(key, text);
+    for_common_headers(target(), [&](const char* key, const char* text) { m.set(key, text); });
     m.keep_alive(http_.keep_alive());
   }
 

@@ -10,10 +10,15 @@ std::string login_codes::make(login_code of, time_point now) {
   auto code = random_hex(20);
   std::lock_guard lock{mutex_};
   std::erase_if(codes_, [&](const auto& one) { return one.second.until <= now; });
-  if (codes_.size() >= most)
-    codes_.erase(std::min_element(codes_.begin(), codes_.end(), [](const auto& a, const auto& b) {
-      return a.second.until < b.second.until;
+  const auto drop_oldest = [&](auto&& counts, std::size_t limit) {
+    if (static_cast<std::size_t>(std::count_if(codes_.begin(), codes_.end(), counts)) < limit)
+      return;
+    codes_.erase(std::min_element(codes_.begin(), codes_.end(), [&](const auto& a, const auto& b) {
+      return std::pair(!counts(a), a.second.until) < std::pair(!counts(b), b.second.until);
     }));
+  };
+  drop_oldest([&](const auto& one) { return one.second.of.user_id == of.user_id; }, most_each);
+  drop_oldest([](const auto&) { return true; }, most);
   codes_[code] = {std::move(of), now + life};
   return code;
 }

@@ -23,7 +23,8 @@ struct login_code {
 class login_codes {
 public:
   static constexpr duration life = std::chrono::minutes{10};
-  static constexpr std::size_t most = 1024; ///< limit of codes; beyond it the oldest is dropped
+  static constexpr std::size_t most = 1024;    ///< limit of codes; beyond it the oldest is dropped
+  static constexpr std::size_t most_each = 16; ///< the same for the codes of one user
 
   std::string make(login_code of, time_point now);
   /// What a code stands for that was made less than `life` ago and has not been taken before; nullopt for any

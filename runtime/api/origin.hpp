@@ -19,6 +19,15 @@ inline bool is_of_the_page(std::string_view target) {
   return target.starts_with("/ui") && (target.size() == 3 || target[3] == '/' || target[3] == '?');
 }
 
+/// Calls `set` with name and text of each header that every answer to this target has.
+template <class F>
+void for_common_headers(std::string_view target, F&& set) {
+  set("X-Content-Type-Options", "nosniff");
+  if (is_of_the_page(target))
+    for (const auto& [key, text] : page_headers)
+      set(key, text);
+}
+
 /// "troupe-" and 8 digits of the cluster's id. Cookies do not depend on the port, and two clusters may share
 /// a host.
 std::string cookie_name(const std::string& cluster_id);

@@ -246,7 +246,9 @@ private:
     }
     for (auto id : x.paused) {
       walks_[id].paused = true;
-      value one = {{"what", "paused"}, {"trial", id.value}, {"why", "waits at its rung"}};
+      value one = {{"what", "paused"},
+                   {"trial", id.value},
+                   {"why", brackets_.empty() ? occasion(x) : "waits at its rung"}};
       add_rung(one, id, "waits at its rung; ");
       add(std::move(one), number, x.at);
     }
@@ -273,7 +275,7 @@ private:
       value one = {{"what", "resumed"},
                    {"trial", t.trial.value},
                    {"until", t.until},
-                   {"why", "goes on to the next rung"}};
+                   {"why", brackets_.empty() ? occasion(x) : "goes on to the next rung"}};
       if (const auto rung = add_rung(one, t.trial, ""); rung && one.contains("needed"))
         walks_[t.trial].bounds[*rung] = one["needed"].get<double>();
       add(std::move(one), number, x.at);

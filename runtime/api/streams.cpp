@@ -95,6 +95,10 @@ private:
     const bool other_stream = !keep_.entity.empty() && one.entity != keep_.entity;
     if (other_stream && one.entity != cluster_entity)
       return;
+    // Before the fact is shaped, which takes far longer.
+    if (keep_.experiment && one.entity != cluster_entity &&
+        experiment_of(one, {}, *storage_, experiments_) != keep_.experiment)
+      return;
     auto shape = fact_shape(one);
     if (other_stream && (!shape || shape->at("entity") != keep_.entity))
       return;

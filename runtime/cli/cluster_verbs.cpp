@@ -44,11 +44,12 @@ std::optional<int> slots(session& s) {
 result<void> check_web_hosts(const std::vector<std::string>& names) {
   for (const auto& name : names)
     if (name.empty() || !std::all_of(name.begin(), name.end(), [](unsigned char c) {
-          return std::isalnum(c) || c == '.' || c == '-' || c == '_';
+          return std::isalnum(c) ||
+                 std::string_view("._-@+").find(static_cast<char>(c)) != std::string_view::npos;
         }))
       return error{errc::invalid,
                    "--web-host: '" + name +
-                     "' is not the name of a host: it has letters, digits and . - _ alone, and "
+                     "' is not the name of a host: it has letters, digits and . _ - @ + alone, and "
                      "neither a scheme nor a port"};
   return {};
 }
@@ -296,7 +297,7 @@ int web(session& s, const arguments& given) {
   // An address in one value of the query. What an address cannot hold as it is, is encoded for both.
   std::string next;
   for (const char c : path)
-    next += std::string_view(" \\\"'<>").find(c) != std::string_view::npos
+    next += std::string_view(" \\\"'<>").find(c) != std::string_view::npos || c < ' ' || c == '\x7f'
               ? client::percent_encode(client::percent_encode(std::string_view(&c, 1)))
             : c == '%' || c == '&' || c == '+' ? client::percent_encode(std::string_view(&c, 1))
                                                : std::string(1, c);

@@ -141,7 +141,10 @@ result<reply> server::send(request what, const std::function<bool(std::string_vi
   }
 }
 
+/// Who gave a token is not logged in by name where the token is refused, as that is another user.
 result<void> server::log_in() {
+  if (!options_.who.token.empty())
+    return error{errc::unauthorized, "the token in TROUPE_TOKEN is not valid, or not any more"};
   request what;
   what.method = "POST";
   what.url = where_.url + "/api/v1/auth/login";

@@ -40,11 +40,11 @@ public:
       return wrong(key, "a whole number from 0 to 100000"), 0;
     return x.get<int>();
   }
-  bool flag(const char* key) {
+  bool flag(const char* key, bool usual) {
     auto x = take(key);
     if (!x.is_null() && !x.is_boolean())
-      return wrong(key, "true or false"), false;
-    return x.is_boolean() && x.get<bool>();
+      return wrong(key, "true or false"), usual;
+    return x.is_null() ? usual : x.get<bool>();
   }
   std::string choice(const char* key, std::initializer_list<const char*> known) {
     auto x = text(key, *known.begin());
@@ -59,7 +59,7 @@ public:
   std::string fault() {
     if (bad_.empty() && !all_.empty())
       bad_ = "the option '" + all_.begin().key() +
-             "' is not known\nhint: data_dir, http, cpu_slots, store, python, name, shared_rocksdb";
+             "' is not known\nhint: data_dir, http, cpu_slots, store, python, name, shared_rocksdb, web";
     return bad_;
   }
 
@@ -97,7 +97,8 @@ troupe_node* open(const char* options) {
   how.in_memory = o.choice("store", {"disk", "memory"}) == "memory";
   how.python = o.text("python");
   how.name = o.text("name");
-  how.shared_rocksdb = o.flag("shared_rocksdb");
+  how.shared_rocksdb = o.flag("shared_rocksdb", false);
+  how.web = o.flag("web", true);
   if (auto why = o.fault(); !why.empty())
     return fail(why), nullptr;
   if (how.data_dir.empty())

@@ -7,6 +7,7 @@
 #include "model/config/experiment_config.hpp"
 #include "runtime/api/errors.hpp"
 #include "runtime/api/fact_shape.hpp"
+#include "runtime/api/origin.hpp"
 #include "runtime/api/server.hpp"
 #include "runtime/api/service.hpp"
 #include "runtime/api/shapes.hpp"
@@ -489,7 +490,12 @@ answer engine::http(const std::string& method, const std::string& target, const 
   inside::visit here(*inside_);
   if (!here)
     return {503, "application/json", R"({"error":{"message":"the node has stopped"}})", {}};
-  return inside_->http(method, target, headers, std::move(body), as_host, piece);
+  auto out = inside_->http(method, target, headers, std::move(body), as_host, piece);
+  api::for_common_headers(target, [&](const char* key, const char* text) {
+    std::erase_if(out.headers, [&](const auto& one) { return one.first == key; });
+    out.headers.emplace_back(key, text);
+  });
+  return out;
 }
 
 template <commands::command... Cs>

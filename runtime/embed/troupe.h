@@ -27,6 +27,7 @@ typedef struct troupe_node troupe_node;
  *   "python"     text: folder of the tasks' python3
  *   "name"       text: name of the agent (default: the host's name)
  *   "shared_rocksdb"  true leaves RocksDB's background threads to the host (default false)
+ *   "web"        false leaves the web page out of the port and of what the REST API answers (default true)
  * Returns NULL where that fails; troupe_last_error() says why. */
 TROUPE_EXPORT troupe_node* troupe_open_json(const char* options);
 

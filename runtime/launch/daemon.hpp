@@ -28,7 +28,7 @@ struct forked {
 };
 
 /// Must be called before any thread is made. The child has its own session and writes to `log`. The parent
-/// returns once the child is ready or has failed, and has then printed what the child printed.
+/// returns once the child is ready or has failed, and has then printed what the child told it.
 result<forked> become_daemon(const std::filesystem::path& log);
 
 } // namespace troupe::launch

@@ -13,19 +13,19 @@ namespace {
 
 class serving {
 public:
-  serving(node::node_options options, const serve_options& how, daemon_notice notice)
-      : options_(std::move(options)), how_(how), notice_(std::move(notice)),
+  serving(node::node_options options, const serve_options& how, daemon_notice notice, bool at_terminal)
+      : options_(std::move(options)), how_(how), notice_(std::move(notice)), at_terminal_(at_terminal),
         signals_([this](int number) { hear(number); }) {}
 
   int run() {
     if (auto ok = start(); !ok)
       return give_up(ok.error());
-    const auto greeting = this->greeting();
-    std::cout << greeting << std::endl;
+    std::cout << greeting(at_terminal_ && !how_.daemon) << std::endl; // a daemon's goes into its log
     if (how_.daemon) // in the background "ready" means that the node accepts work
       if (auto ok = wait_for_agents(); !ok)
         return give_up(ok.error());
-    notice_.ready(greeting);
+    if (how_.daemon)
+      notice_.ready(greeting(at_terminal_));
     service_.ready(node_->url().empty() ? "agent" : "serving at " + node_->url());
     service_.watch([this] { return !how_.cluster || how_.cluster->answers(); });
     takes_reloads(true);
@@ -58,14 +58,13 @@ private:
 
   bool keeps_nodes() const { return how_.cluster && how_.cluster->has_nodes(); }
 
-  std::string greeting() const {
+  /// The link holds a code that lets in whoever reads it, so it goes only to a terminal, never into a log.
+  std::string greeting(bool with_link) const {
     const bool is_master = !node_->url().empty();
     auto text = is_master ? "troupe is up at " + node_->address()
                           : "troupe agent for the master at " + options_.master_address;
     text += ", data in " + options_.data_dir.string();
-    // The link holds a code that lets in whoever reads it, so it goes only to a terminal, never into a log.
-    if (const auto page = node_->web_link(::isatty(STDOUT_FILENO) && !how_.daemon ? "admin" : "", "");
-        !page.empty())
+    if (const auto page = node_->web_link(with_link ? "admin" : "", ""); !page.empty())
       text += "\nweb page: " + page;
     if (is_master)
       text += std::string("\nstop it with ") + (how_.daemon ? "" : "Ctrl-C or: ") + "troupe down";
@@ -123,6 +122,7 @@ private:
   node::node_options options_;
   const serve_options& how_;
   daemon_notice notice_;
+  bool at_terminal_; ///< whether the command that a person called prints to a terminal
   std::unique_ptr<node::node> node_;
   bool agent_here_ = false;
   service_notice service_; ///< made before any thread, ended before the node that it watches
@@ -136,6 +136,7 @@ private:
 
 int serve(node::node_options options, const serve_options& how) {
   daemon_notice notice;
+  const bool at_terminal = ::isatty(STDOUT_FILENO);
   if (how.daemon) {
     auto forked = become_daemon(options.data_dir / (how.role + ".log"));
     if (!forked)
@@ -144,7 +145,7 @@ int serve(node::node_options options, const serve_options& how) {
       return forked->exit_code;
     notice = std::move(forked->notice);
   }
-  return serving(std::move(options), how, std::move(notice)).run();
+  return serving(std::move(options), how, std::move(notice), at_terminal).run();
 }
 
 } // namespace troupe::launch

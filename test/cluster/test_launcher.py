@@ -273,6 +273,28 @@ def test_up_in_the_background_takes_a_drained_node_as_there(lab):
     wait_for(lambda: not lab.tree(), 30, what=lab.describe_tree)
 
 
+def test_up_in_the_background_gives_its_link_to_a_terminal_and_not_to_its_log(lab):
+    lab.write("nodes: [{name: a, slots: 1}]\n")
+    ours, its = pty.openpty()
+    up = subprocess.Popen([BINARY, "up", "-d", str(lab.file), "--data-dir", str(lab.data)], env=lab.env, stdout=its, stderr=its, stdin=subprocess.DEVNULL)
+    os.close(its)
+    said = b""
+    while select.select([ours], [], [], 60)[0]:
+        try:
+            said += os.read(ours, 4096)
+        except OSError:
+            break  # The other end is closed.
+    os.close(ours)
+    assert up.wait(60) == 0, said
+    code = re.search(rb"web page: http://[^ ]*/ui/login\?next=/ui/#code=([0-9a-f]+)", said)
+    assert code, said
+    log = (lab.data / "up.log").read_text()
+    assert "/ui/" in log and code[1].decode() not in log
+    lab.env.update(TROUPE_USER="admin", TROUPE_PASSWORD="")
+    lab.cli("down")
+    wait_for(lambda: not lab.tree(), 30, what=lab.describe_tree)
+
+
 def test_down_by_address_leaves_the_data_directory_free(lab):
     lab.write("nodes: [{name: a, slots: 1}]\n")
     lab.env.update(TROUPE_USER="admin", TROUPE_PASSWORD="")

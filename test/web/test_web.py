@@ -34,6 +34,9 @@ def test_a_link_signs_in_once_and_leads_on(site, context):
     other.goto(link)
     other.wait_for_selector("[role=alert]")
     assert "used before" in other.locator("[role=alert]").inner_text()
+    other.goto(site.link("experiments?q=digits name!='a b'"))  # In the same tab: the fragment alone is another one.
+    other.wait_for_selector("main[data-page=experiments][data-state=ready]")
+    assert "code=" not in other.url
     second.close()
 
 

@@ -10,7 +10,7 @@ import { Legend, NumbersTable, type Curve } from "./curves";
 import { edgeMark, font, measure, saveCanvas, Spot } from "./figure";
 import { hovered } from "./hover";
 import { axisTitle, inRows, spotText, subject, tickTexts, timeTexts } from "./labels";
-import { areClose, areTiny, bounds, leastSize, logarithmicEnds, logarithmicTicks, multiples, niceStep } from "./scales";
+import { areClose, areTiny, bounds, leastSize, logarithmicEnds, logarithmicTicks, multiples, niceStep, timeEnds } from "./scales";
 import { shownTheme, zone } from "./settings";
 import { clean, metricOf } from "./text";
 import { at, corners, leftToRight, most, nearest, placing, trace, unplaced, within, type Place } from "./traced";
@@ -248,7 +248,7 @@ function options(now: { current: ChartProps }, kept: Kept, width: number, frame:
     },
     legend: { show: false },
     scales: {
-      x: { time: wall, distr: logarithmicX(p) ? 3 : 1, ...(logarithmicX(p) ? { range: (_u, a, b) => logarithmicEnds(a, b) } : {}) },
+      x: { time: wall, distr: logarithmicX(p) ? 3 : 1, ...(logarithmicX(p) ? { range: (_u, a, b) => logarithmicEnds(a, b) } : wall ? { range: (_u, a, b) => timeEnds(a, b) } : {}) },
       y: { distr: p.logY ? 3 : 1, ...(p.yRange ? { range: () => p.yRange! } : { range: (_u, a, b) => (p.logY ? logarithmicEnds(a, b, 0.05) : linearEnds(a, b)) }) },
     },
     axes: [

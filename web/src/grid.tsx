@@ -242,7 +242,9 @@ export function Grid<R>(props: GridProps<R>) {
       },
       select: () => {
         const row = present();
-        if (row && props.selectable) state.current.toggle(props.id(row));
+        if (!row || !props.selectable) return;
+        state.current.toggle(props.id(row));
+        reveal(state.current.rows.indexOf(row), false); // a key may have scrolled away from it
       },
       filter: () => filterBox.current?.focus(),
     };

@@ -59,6 +59,7 @@ describe("times on an axis", () => {
     expect(timeTexts([at("2026-11-29T09:00:00Z"), at("2026-11-29T09:00:30Z")], "utc")).toEqual(["09:00:00\n2026-11-29", "09:00:30"]);
     expect(timeTexts([at("2026-11-29T09:00:00Z"), at("2026-11-29T09:00:00.5Z")], "utc")).toEqual(["09:00:00.0\n2026-11-29", "09:00:00.5"]);
     expect(timeTexts([], "utc")).toEqual([]);
+    expect(timeTexts([at("2026-11-29T09:00:00Z")], "utc")).toEqual(["09:00:00\n2026-11-29"]);
   });
 });
 

@@ -72,6 +72,7 @@ const day = 86_400; // seconds
 export function timeTexts(ticks: readonly number[], zone: "local" | "utc"): string[] {
   let step = Infinity;
   ticks.forEach((t, i) => i > 0 && (step = Math.min(step, t - ticks[i - 1]!)));
+  if (ticks.length === 1) step = 1;
   const digits = step < 0.0999 ? 3 : step < 0.999 ? 1 : 0; // of parts of a second
   let before = "";
   return ticks.map((t) => {

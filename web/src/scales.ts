@@ -57,6 +57,13 @@ export function logarithmicEnds(low: number | null, high: number | null, room = 
   return [Math.max(Number.MIN_VALUE, low / k), Math.min(Number.MAX_VALUE, high * k)];
 }
 
+/** The ends of an axis of times in seconds: at least 4 seconds, as ticks are whole seconds. */
+export function timeEnds(low: number | null, high: number | null): [number, number] | [null, null] {
+  if (low === null || high === null) return [null, null];
+  const more = Math.max(0, (4 - (high - low)) / 2);
+  return [low - more, high + more];
+}
+
 /** The smallest of 1, 2, 2.5 and 5 times a power of ten that is no smaller than `least`. */
 export function niceStep(least: number): number {
   if (!(least > 0) || !Number.isFinite(least)) return 1;

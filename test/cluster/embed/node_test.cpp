@@ -1,5 +1,6 @@
 #include "host.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <csignal>
@@ -263,7 +264,18 @@ TEST(EmbeddedNode, LeavesTheWebPageOut) {
   {
     auto node = troupe::node::open(o);
     ASSERT_OK(node);
-    EXPECT_EQ(node->http({.target = "/ui/experiments"}).status, 200u);
+    const auto has = [](const troupe::http_response& x, std::string_view name) {
+      return std::count_if(x.headers.begin(), x.headers.end(),
+                           [&](const auto& one) { return one.first == name; });
+    };
+    for (const char* method : {"GET", "POST"}) {
+      const auto page = node->http({.method = method, .target = "/ui/experiments"});
+      EXPECT_EQ(page.status, method == std::string_view("GET") ? 200u : 405u);
+      for (const char* name : {"X-Content-Type-Options", "Content-Security-Policy", "Referrer-Policy",
+                               "Cross-Origin-Opener-Policy"})
+        EXPECT_EQ(has(page, name), 1) << method << " " << name;
+    }
+    EXPECT_EQ(has(node->http({.target = "/api/v1/nothing"}), "X-Content-Type-Options"), 1);
   }
   o.web = false;
   auto node = troupe::node::open(o);

@@ -241,6 +241,9 @@ TEST(ExperimentExplanation, SaysWhyInEachState) {
   runs.runs = {placed(1, 1s, 2s)};
   waits.runs = {run(1, 3s)};
   EXPECT_EQ(told(row, {}), "starting: its next trial is about to be created");
+  row.config = value{{"searcher", {{"name", "custom"}}}};
+  EXPECT_EQ(told(row, {}), "search: its driver has not ordered the next trial yet");
+  row.config = value();
   EXPECT_EQ(told(row, {runs, waits}), "running: 1 running, 1 waiting");
   auto fails = runs;
   fails.runs[0].ended = t0 + 9s;

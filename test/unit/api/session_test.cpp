@@ -128,8 +128,17 @@ TEST(Session, TooManyCodesPushTheOldestOut) {
   login_codes codes;
   const auto first = codes.make({1}, t0);
   for (std::size_t i = 0; i < login_codes::most; ++i)
-    codes.make({2}, t0 + 1s);
+    codes.make({2 + i}, t0 + 1s);
   EXPECT_FALSE(codes.take(first, t0 + 2s));
+}
+
+TEST(Session, OneUsersCodesPushOutOnlyTheirOwn) {
+  login_codes codes;
+  const auto other = codes.make({1}, t0), own = codes.make({2}, t0);
+  for (std::size_t i = 0; i < login_codes::most; ++i)
+    codes.make({2}, t0 + 1s);
+  EXPECT_FALSE(codes.take(own, t0 + 2s));
+  EXPECT_TRUE(codes.take(other, t0 + 2s));
 }
 
 TEST(CrossSite, AChangeByCookieNeedsOurOwnPage) {

@@ -43,7 +43,8 @@ TEST(Arguments, AreUnderstoodOrRefusedWithTheNearestWord) {
      "127.0.0.1:8080\n"},
     {{"up", "--web-host", "http://b"},
      2,
-     "error: --web-host: 'http://b' is not the name of a host: it has letters, digits and . - _ alone, and "
+     "error: --web-host: 'http://b' is not the name of a host: it has letters, digits and . _ - @ + alone, "
+     "and "
      "neither a scheme nor a port\n"},
     {{"up", "--web-dir", "/nosuch"},
      2,

@@ -123,6 +123,17 @@ std::vector<std::string> orders(fake_server& fake) {
 
 } // namespace
 
+TEST(House, ATokenThatIsRefusedIsNoLoginByName) {
+  fake_server fake([](const fake_server::received&, fake_server::connection& to) {
+    to.answer(401, R"({"message": "who are you?"})");
+  });
+  const auto said = call(fake, {"workspace", "list"});
+  EXPECT_EQ(said.code, 4);
+  EXPECT_THAT(said.err, testing::HasSubstr("the token in TROUPE_TOKEN is not valid"));
+  for (const auto& one : fake.requests())
+    EXPECT_EQ(one.method, "GET") << one.target;
+}
+
 TEST(House, OrdersAreSentAsTheRoutesTakeThem) {
   const auto secret =
     (std::filesystem::temp_directory_path() / ("troupe-secret-" + std::to_string(::getpid()))).string();

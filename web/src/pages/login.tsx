@@ -41,15 +41,18 @@ export function SignIn(props: { over: boolean; interrupted?: Interrupted }) {
     }
     busy.value = false;
   };
+  const code = props.over ? undefined : /(?:^#|&)code=([^&]*)/.exec(place.value.hash)?.[1];
   useEffect(() => {
-    if (props.over) return;
-    const code = /(?:^#|&)code=([^&]*)/.exec(place.peek().hash)?.[1];
-    if (code !== undefined) {
-      history.replaceState(null, "", location.pathname + location.search); // the code is removed from the address before anything else
-      void enter({ code });
-    } else if (session.peek()) go(next(), true);
+    if (props.over || code !== undefined) return;
+    if (session.peek()) go(next(), true);
     else name.current?.focus();
   }, []);
+  useEffect(() => {
+    if (code === undefined) return;
+    history.replaceState(null, "", location.pathname + location.search); // the code is removed from the address before anything else
+    place.value = { ...place.peek(), hash: "" }; // so that the next link is seen as well, which changes the fragment alone
+    void enter({ code });
+  }, [code]);
   return (
     <form
       class="signin"

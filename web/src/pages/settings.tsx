@@ -151,7 +151,9 @@ function Users() {
         onSubmit={(e) => {
           e.preventDefault();
           void done(post("/api/v1/users", { user: { username: name.current!.value, admin: admin.current!.checked, active: true }, password: word.current!.value }), `user ${name.current!.value} is made`, true).then(() => {
-            if (fault.peek() === "") name.current!.value = word.current!.value = "";
+            if (fault.peek() !== "") return;
+            name.current!.value = word.current!.value = "";
+            admin.current!.checked = false;
           });
         }}
       >
