@@ -42,10 +42,10 @@ struct new_experiment {
 
 using query = std::vector<std::pair<std::string, std::string>>;
 
-/// Not thread-safe. Logs in by itself, once, when the server asks for it; with a token it does not. Errors carry the server's text;
-/// codes: invalid 400 and 413, conflict (state does not allow it) 400 and 409, unauthorized 401, denied 403,
-/// not_found 404, timeout 408 and 504, busy 429 and 503, unsupported 501, internal 500; unreachable also
-/// where the other side does not talk like a Troupe server.
+/// Not thread-safe. Logs in by itself, once, when the server asks for it; with a token it does not. Errors
+/// carry the server's text; codes: invalid 400 and 413, conflict (state does not allow it) 400 and 409,
+/// unauthorized 401, denied 403, not_found 404, timeout 408 and 504, busy 429 and 503, unsupported 501,
+/// internal 500; unreachable also where the other side does not talk like a Troupe server.
 class server {
 public:
   explicit server(server_address where, server_options options = {});
