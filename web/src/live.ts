@@ -187,7 +187,7 @@ function rightsHaveChanged(): void {
 function heard(e: MessageEvent<{ kind: string; state?: "live" | "lost" | "idle"; silent?: number; name?: string; data?: unknown; after?: boolean; topics?: string[] }>): void {
   const m = e.data;
   if (m.kind === "state") {
-    if (m.state === "lost" && connection.peek() === "live") lastData.value = new Date(Date.now() - (m.silent ?? 0));
+    if (m.state === "lost" && (connection.peek() === "live" || !lastData.peek())) lastData.value = new Date(Date.now() - (m.silent ?? 0));
     connection.value = m.state ?? "idle";
     if (m.state === "live" && askAgain.peek()) signedInElsewhere();
     return;

@@ -275,12 +275,22 @@ export const askToKill = (e: { id: number; name: string }): void =>
 export function Confirm() {
   const box = useRef<HTMLDialogElement>(null);
   const asked = question.value;
+  const shown = useRef<Question | null>(null);
   useEffect(() => {
     if (asked && !box.current?.open) box.current?.showModal();
     if (!asked && box.current?.open) box.current.close();
+    shown.current = asked;
   }, [asked]);
   return (
-    <dialog ref={box} role="alertdialog" aria-label={asked?.title} aria-describedby="question-text" onClose={() => (question.value = null)}>
+    <dialog
+      ref={box}
+      role="alertdialog"
+      aria-label={asked?.title}
+      aria-describedby="question-text"
+      onClose={() => {
+        if (question.peek() === shown.current) question.value = null; // the event comes late, when the next question may be there
+      }}
+    >
       {asked && (
         <form method="dialog">
           <h2>{asked.title}</h2>
