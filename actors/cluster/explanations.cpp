@@ -104,6 +104,12 @@ std::string of_end(const trial_row& row) {
          (why.empty() ? std::string("no reason was given") : why);
 }
 
+/// Whether a process of the user's decides what the search does.
+bool has_driver(const experiment_row& row) {
+  return row.config->is_object() &&
+         row.config->value(value::json_pointer("/searcher/name"), std::string()) == "custom";
+}
+
 standing between_runs(const explained_run& of) {
   const auto& trial = of.trial;
   if (trial.state == trial_state::stopping)
@@ -116,7 +122,10 @@ standing between_runs(const explained_run& of) {
               to_string(of.experiment.id),
             since};
   if (by_search)
-    return {"PAUSED", "search", "it is " + trial.why, since};
+    return {"PAUSED", "search",
+            has_driver(of.experiment) ? "it is paused, as the search's driver ordered"
+                                      : "it is paused by the search until it is promoted",
+            since};
   if (trial.runs.empty())
     return {"STARTING", "starting", "its first run is about to ask for slots", since};
   const auto& last = trial.runs.back();
@@ -431,8 +440,7 @@ value explanation_of(const experiment_row& row, const std::vector<trial_row>& tr
     one.trial = *live;
     const auto here = between_runs(one);
     say(here.code, "trial " + to_string(live->id) + ": " + here.text, here.since);
-  } else if (row.config->is_object() &&
-             row.config->value(value::json_pointer("/searcher/name"), std::string()) == "custom")
+  } else if (has_driver(row))
     say("search", "its driver has not ordered the next trial yet", newest);
   else
     say("starting", "its next trial is about to be created", newest);

@@ -93,7 +93,7 @@ void on(const search_stepped& x, const subject& of, tables& rows) {
     validated(x, of, rows);
   for (auto id : x.paused)
     if (auto* row = rows.trial_states.change(id); row && !past_pausing(row->state))
-      row->why = "paused by the search until it is promoted";
+      row->why = "paused by the search";
   for (const auto& one : x.resumed)
     if (auto* row = rows.trial_states.change(one.trial); row && !past_pausing(row->state))
       row->why.clear();

@@ -10,7 +10,7 @@ import { Legend, NumbersTable, type Curve } from "./curves";
 import { edgeMark, font, measure, saveCanvas, Spot } from "./figure";
 import { hovered } from "./hover";
 import { axisTitle, inRows, spotText, subject, tickTexts, timeTexts } from "./labels";
-import { areClose, areTiny, bounds, leastSize, logarithmicEnds, logarithmicTicks, multiples, niceStep, timeEnds } from "./scales";
+import { areClose, areTiny, bounds, leastSize, logarithmicEnds, logarithmicTicks, multiples, niceStep, snugEnds } from "./scales";
 import { shownTheme, zone } from "./settings";
 import { clean, metricOf } from "./text";
 import { at, corners, leftToRight, most, nearest, placing, trace, unplaced, within, type Place } from "./traced";
@@ -41,6 +41,7 @@ export interface ChartProps {
   logX: boolean;
   logY: boolean;
   yRange: [number, number] | null;
+  xRange?: [number, number] | null; // the part of the X axis that is shown
   height: number;
   onZoom?: (from: number, to: number) => void;
   onCsv?: () => void;
@@ -223,7 +224,7 @@ function edges(all: ReturnType<typeof corners>, p: ChartProps): uPlot.AlignedDat
   if (!all.x) return [[], [], []];
   const marked = p.whole ? (p.marks ?? []).map((m) => m.at).filter((at) => at > (logarithmicX(p) ? 0 : -Infinity)) : [];
   const [low, high] = [Math.min(all.x[0], ...marked), Math.max(all.x[1], ...marked)];
-  const x = low < high ? [low, high] : [low];
+  const x = [low, high]; // for one point alone the library would choose ends that are years away
   return [x, x.map(() => all.y?.[0] ?? null), x.map(() => all.y?.[1] ?? null)];
 }
 
@@ -248,7 +249,7 @@ function options(now: { current: ChartProps }, kept: Kept, width: number, frame:
     },
     legend: { show: false },
     scales: {
-      x: { time: wall, distr: logarithmicX(p) ? 3 : 1, ...(logarithmicX(p) ? { range: (_u, a, b) => logarithmicEnds(a, b) } : wall ? { range: (_u, a, b) => timeEnds(a, b) } : {}) },
+      x: { time: wall, distr: logarithmicX(p) ? 3 : 1, range: (_u, a, b) => xEnds(now.current, a, b) },
       y: { distr: p.logY ? 3 : 1, ...(p.yRange ? { range: () => p.yRange! } : { range: (_u, a, b) => (p.logY ? logarithmicEnds(a, b, 0.05) : linearEnds(a, b)) }) },
     },
     axes: [
@@ -320,7 +321,14 @@ const anyStep = [1e300]; // a distance that the library accepts, and that nobody
 /** The ticks of a logarithmic axis. The library has them, and its ends, at whole powers of ten alone. */
 const powers: Partial<uPlot.Axis> = { incrs: () => anyStep, splits: (_u, _axis, low, high) => logarithmicTicks(low, high), filter: (_u, ticks) => ticks };
 
-/** The ends of a linear axis. The library chooses them, except where it would take different values for equal ones. */
+function xEnds(p: ChartProps, low: number | null, high: number | null): [number, number] | [null, null] {
+  if (p.xRange && p.xRange[0] < p.xRange[1] && (!logarithmicX(p) || p.xRange[0] > 0)) return p.xRange;
+  if (logarithmicX(p)) return logarithmicEnds(low, high);
+  const size = Math.abs(low ?? 0);
+  return snugEnds(low, high, p.xTitle === "time" ? 2 : size < leastSize ? 1 : size);
+}
+
+/** The ends of a linear Y axis. The library chooses them, except where it would take different values for equal ones. */
 function linearEnds(low: number | null, high: number | null): [number, number] | [null, null] {
   if (low === null || high === null) return [null, null];
   if (Math.max(Math.abs(low), Math.abs(high)) < leastSize) return Plot!.rangeNum(0, 0, 0.1, true) as [number, number];

@@ -464,6 +464,7 @@ export function Curves(props: CurvesProps) {
           logX={logX}
           logY={logY}
           yRange={yRange}
+          xRange={range}
           height={props.height ?? 420}
           onZoom={(a, b) => set({ from: a, to: b })}
           marks={marks}

@@ -92,6 +92,7 @@ function One(props: { name: string; title: string; trial: number; experiment: nu
           logX={false}
           logY={false}
           yRange={null}
+          xRange={range}
           height={220}
           onZoom={(a, b) => set({ from: a, to: b })}
           numbers={lines}

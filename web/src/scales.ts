@@ -57,11 +57,10 @@ export function logarithmicEnds(low: number | null, high: number | null, room = 
   return [Math.max(Number.MIN_VALUE, low / k), Math.min(Number.MAX_VALUE, high * k)];
 }
 
-/** The ends of an axis of times in seconds: at least 4 seconds, as ticks are whole seconds. */
-export function timeEnds(low: number | null, high: number | null): [number, number] | [null, null] {
+/** The ends of a linear axis from the lowest to the highest value. Where there is one value alone, it has `room` on both sides. */
+export function snugEnds(low: number | null, high: number | null, room: number): [number, number] | [null, null] {
   if (low === null || high === null) return [null, null];
-  const more = Math.max(0, (4 - (high - low)) / 2);
-  return [low - more, high + more];
+  return low < high ? [low, high] : [Math.max(-Number.MAX_VALUE, low - room), Math.min(Number.MAX_VALUE, high + room)];
 }
 
 /** The smallest of 1, 2, 2.5 and 5 times a power of ten that is no smaller than `least`. */

@@ -80,7 +80,7 @@ TEST(Explanation, NamesTheStateOfATrialByItsRows) {
   EXPECT_EQ(place(x), "BACK_OFF back_off");
   x.trial.state = trial_state::paused;
   EXPECT_EQ(place(x), "PAUSED paused");
-  x.trial.why = "paused by the search until it is promoted";
+  x.trial.why = "paused by the search";
   EXPECT_EQ(place(x), "PAUSED search");
   x.experiment.state = experiment_state::paused;
   EXPECT_EQ(place(x), "PAUSED paused") << "the first that holds";
