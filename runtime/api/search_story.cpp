@@ -181,7 +181,7 @@ private:
   value against_bound(trial_id trial, std::size_t bracket, std::size_t rung) {
     const auto* book = book_of();
     const auto needed = book ? book->bound(bracket, rung) : std::nullopt;
-    if (!needed)
+    if (!needed || !std::isfinite(*needed)) // infinite: nobody has reported a number there
       return {};
     const auto units = brackets_[bracket].units[rung];
     const auto got = reached_[trial].find(units);
@@ -254,7 +254,7 @@ private:
     }
     for (const auto& t : x.stopped) {
       walks_[t.trial].stop = t;
-      if (t.rung >= 0 && !std::isnan(t.needed)) {
+      if (t.rung >= 0 && std::isfinite(t.needed)) {
         const auto own = bracket_of(t.trial);
         newest_[{own < brackets_.size() ? own : 0, static_cast<std::size_t>(t.rung)}] = t.needed;
       }
@@ -263,7 +263,8 @@ private:
         one["rung"] = t.rung;
         one["units"] = t.units;
         one["metric"] = t.metric;
-        one["needed"] = t.needed;
+        if (std::isfinite(t.needed))
+          one["needed"] = t.needed;
       } else if (walks_[t.trial].paused) {
         if (const auto rung = add_rung(one, t.trial, t.why + "; "); rung && one.contains("needed"))
           walks_[t.trial].bounds[*rung] = one["needed"].get<double>();
@@ -324,7 +325,7 @@ private:
       return at_full_length(w) ? "finished" : "stopped";
     if (w.stop && w.paused) // the search was over while the trial waited at its rung
       return "stopped";
-    if (w.exited || w.stop)
+    if (w.exited || w.stop || terminal(row_.state)) // who ends a search tells it nothing of each trial
       return "ended";
     return w.paused ? "waits" : "runs";
   }
@@ -333,7 +334,7 @@ private:
   /// is none.
   double bound_of(std::size_t bracket, std::size_t rung) const {
     const auto* book = book_of();
-    if (const auto now = book ? book->bound(bracket, rung) : std::nullopt)
+    if (const auto now = book ? book->bound(bracket, rung) : std::nullopt; now && std::isfinite(*now))
       return *now;
     const auto at = newest_.find({bracket, rung});
     return at == newest_.end() ? std::numeric_limits<double>::quiet_NaN() : at->second;
@@ -356,7 +357,8 @@ private:
           trials.push_back({{"trial", id.value}, {"metric", here->second}, {"fate", how}});
           if (const auto bound = w.bounds.find(k); bound != w.bounds.end())
             trials.back()["needed"] = bound->second;
-          else if (w.stop && w.stop->rung >= 0 && static_cast<std::size_t>(w.stop->rung) == k)
+          else if (w.stop && w.stop->rung >= 0 && static_cast<std::size_t>(w.stop->rung) == k &&
+                   std::isfinite(w.stop->needed))
             trials.back()["needed"] = w.stop->needed;
         }
         rungs.push_back({{"units", brackets_[b].units[k]},

@@ -832,6 +832,25 @@ TEST(Story, EachBracketOfARoundHasItsOwnBounds) {
   EXPECT_EQ(last["why"], "rung 0 (8 epoch): 0.0625, needed 0.0625");
 }
 
+TEST(Story, WhoRanksLastWithoutANumberWasStoppedAgainstNoBound) {
+  story_reader r;
+  search_stepped begins, stops;
+  begins.created.push_back({{1}, "1", {{"x", 0.5}}});
+  stops.input = search_input::validated;
+  stops.trial = {1};
+  stops.metrics = {{"epoch", 4}};
+  constexpr auto none = std::numeric_limits<double>::quiet_NaN();
+  stops.stopped = {{{1}, "no usable metric", 0, 4, none, std::numeric_limits<double>::infinity()}};
+  for (const auto& one : {begins, stops})
+    r.stored.push_back(encode(fact{one}));
+  const auto x = search_story(halving(), r);
+  ASSERT_TRUE(x) << x.error().what;
+  EXPECT_FALSE((*x)["decisions"].back().contains("needed")) << x->dump(1);
+  const auto& rung = (*x)["brackets"][0]["rungs"][0];
+  EXPECT_TRUE(std::isnan(rung["needed"].get<double>()));
+  EXPECT_FALSE(rung["trials"][0].contains("needed"));
+}
+
 TEST(Story, AReportThatComesAfterTheStopDecidesNothing) {
   story_reader r;
   search_stepped begins, stops, late;
@@ -863,6 +882,9 @@ TEST(Story, WhoWaitsAtARungUntilTheSearchIsOverIsStoppedThere) {
   auto x = search_story(halving(), r);
   ASSERT_TRUE(x) << x.error().what;
   EXPECT_EQ((*x)["brackets"][0]["rungs"][0]["trials"][0]["fate"], "waits");
+  auto killed = halving();
+  killed.state = experiment_state::canceled;
+  EXPECT_EQ((*search_story(killed, r))["brackets"][0]["rungs"][0]["trials"][0]["fate"], "ended");
   r.stored.push_back(encode(fact{ends}));
   x = search_story(halving(), r);
   ASSERT_TRUE(x) << x.error().what;
