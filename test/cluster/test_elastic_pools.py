@@ -207,12 +207,11 @@ def test_an_idle_instance_that_ended_with_the_master_brings_one_that_is_not_drai
 # ---- commands that users provide
 
 PROVIDER = """#!/usr/bin/env python3
-import json, os, pathlib, subprocess, sys, time
+import fcntl, json, os, pathlib, subprocess, sys, time
 root = pathlib.Path(os.environ["PROVIDER_ROOT"])
 how = (root / "how").read_text().strip()
 with open(root / "calls", "a") as f:
     f.write(json.dumps({"at": time.time(), "words": sys.argv[1:], "env": {k: v for k, v in os.environ.items() if k.startswith("TROUPE_")}}) + "\\n")
-known = json.loads((root / "known").read_text()) if (root / "known").exists() else {}
 if how == "hang":
     time.sleep(600)
 if how == "garbage":
@@ -221,6 +220,9 @@ if how == "garbage":
 if how == "fails" or how == f"{sys.argv[1]} fails":
     print("quota of instances is used up", file=sys.stderr)
     sys.exit(3)
+alone = open(root / "alone", "w")  # Several calls may run at the same time.
+fcntl.flock(alone, fcntl.LOCK_EX)
+known = json.loads((root / "known").read_text()) if (root / "known").exists() else {}
 if sys.argv[1] == "list":
     for name, x in known.items():
         if how != "forgets":
@@ -229,7 +231,9 @@ elif sys.argv[1] == "launch":
     count = int(os.environ["TROUPE_COUNT"])
     count = {"more": count + 2, "fewer": count - 1}.get(how, count)
     for _ in range(count):
-        name = f"i-{len(known) + 1}"
+        made = int((root / "made").read_text()) + 1 if (root / "made").exists() else 1
+        (root / "made").write_text(str(made))
+        name = f"i-{made}"
         known[name] = {"agent": "twin" if how == "same" else name, "launched": time.time(), "pid": 0}
         if how != "never":
             agent = subprocess.Popen([os.environ["PROVIDER_TROUPE"], "agent", "--master", os.environ["TROUPE_MASTER"], "--name", known[name]["agent"],
