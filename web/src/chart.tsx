@@ -10,7 +10,7 @@ import { Legend, NumbersTable, type Curve } from "./curves";
 import { edgeMark, font, measure, saveCanvas, Spot } from "./figure";
 import { hovered } from "./hover";
 import { axisTitle, inRows, spotText, subject, tickTexts, timeTexts } from "./labels";
-import { areClose, areTiny, bounds, leastSize, logarithmicEnds, logarithmicTicks, multiples, niceStep, snugEnds } from "./scales";
+import { areClose, areTiny, bounds, leastSize, logarithmicEnds, logarithmicTicks, multiples, niceStep } from "./scales";
 import { shownTheme, zone } from "./settings";
 import { clean, metricOf } from "./text";
 import { at, corners, leftToRight, most, nearest, placing, trace, unplaced, within, type Place } from "./traced";
@@ -224,7 +224,8 @@ function edges(all: ReturnType<typeof corners>, p: ChartProps): uPlot.AlignedDat
   if (!all.x) return [[], [], []];
   const marked = p.whole ? (p.marks ?? []).map((m) => m.at).filter((at) => at > (logarithmicX(p) ? 0 : -Infinity)) : [];
   const [low, high] = [Math.min(all.x[0], ...marked), Math.max(all.x[1], ...marked)];
-  const x = [low, high]; // for one point alone the library would choose ends that are years away
+  // Of equal ends the library would make ends that are years apart.
+  const x = low < high ? [low, high] : loneEnds(p, low);
   return [x, x.map(() => all.y?.[0] ?? null), x.map(() => all.y?.[1] ?? null)];
 }
 
@@ -323,9 +324,14 @@ const powers: Partial<uPlot.Axis> = { incrs: () => anyStep, splits: (_u, _axis, 
 
 function xEnds(p: ChartProps, low: number | null, high: number | null): [number, number] | [null, null] {
   if (p.xRange && p.xRange[0] < p.xRange[1] && (!logarithmicX(p) || p.xRange[0] > 0)) return p.xRange;
-  if (logarithmicX(p)) return logarithmicEnds(low, high);
-  const size = Math.abs(low ?? 0);
-  return snugEnds(low, high, p.xTitle === "time" ? 2 : size < leastSize ? 1 : size);
+  return logarithmicX(p) ? logarithmicEnds(low, high) : low === null || high === null ? [null, null] : [low, high];
+}
+
+/** The ends of an X axis with one value. */
+function loneEnds(p: ChartProps, x: number): [number, number] {
+  if (logarithmicX(p)) return [Math.max(Number.MIN_VALUE, x / 2), Math.min(Number.MAX_VALUE, x * 2)];
+  const room = p.xTitle === "time" ? 2 : Math.abs(x) < leastSize ? 1 : Math.abs(x);
+  return [Math.max(-Number.MAX_VALUE, x - room), Math.min(Number.MAX_VALUE, x + room)];
 }
 
 /** The ends of a linear Y axis. The library chooses them, except where it would take different values for equal ones. */

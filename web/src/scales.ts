@@ -57,12 +57,6 @@ export function logarithmicEnds(low: number | null, high: number | null, room = 
   return [Math.max(Number.MIN_VALUE, low / k), Math.min(Number.MAX_VALUE, high * k)];
 }
 
-/** The ends of a linear axis from the lowest to the highest value. Where there is one value alone, it has `room` on both sides. */
-export function snugEnds(low: number | null, high: number | null, room: number): [number, number] | [null, null] {
-  if (low === null || high === null) return [null, null];
-  return low < high ? [low, high] : [Math.max(-Number.MAX_VALUE, low - room), Math.min(Number.MAX_VALUE, high + room)];
-}
-
 /** The smallest of 1, 2, 2.5 and 5 times a power of ten that is no smaller than `least`. */
 export function niceStep(least: number): number {
   if (!(least > 0) || !Number.isFinite(least)) return 1;
