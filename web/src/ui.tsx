@@ -288,7 +288,8 @@ export function Confirm() {
       aria-label={asked?.title}
       aria-describedby="question-text"
       onClose={() => {
-        if (question.peek() === shown.current) question.value = null; // the event comes late, when the next question may be there
+        // The event comes late: the next question may be asked by then, or be on the screen.
+        if (!box.current?.open && question.peek() === shown.current) question.value = null;
       }}
     >
       {asked && (
