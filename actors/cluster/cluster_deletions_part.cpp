@@ -373,8 +373,9 @@ caf::result<command_result> cluster_deletions::on(const std::string& user,
   return to;
 }
 
-/// Notes which files will be left of each checkpoint, calls `noted` with the answer of the user, and then has
-/// the other files removed. Calls `gone` at the end of that: the log of the task says what was not removed.
+/// Notes which files will be left of each checkpoint, calls `noted` with the answer to the user, and then has
+/// the other files removed. Calls `gone` when the removal has ended, also where it failed: then the log of the
+/// task says which files are still there.
 void cluster_deletions::carry_out(const stored_erased& seen, const std::string& by, change_done noted,
                                   std::function<void()> gone) {
   note_left(
