@@ -374,8 +374,8 @@ caf::result<command_result> cluster_deletions::on(const std::string& user,
 }
 
 /// Notes which files will be left of each checkpoint, calls `noted` with the answer to the user, and then has
-/// the other files removed. Calls `gone` when the removal has ended, also where it failed: then the log of the
-/// task says which files are still there.
+/// the other files removed. Calls `gone` when the removal has ended, also where it failed: then the log of
+/// the task says which files are still there.
 void cluster_deletions::carry_out(const stored_erased& seen, const std::string& by, change_done noted,
                                   std::function<void()> gone) {
   note_left(
