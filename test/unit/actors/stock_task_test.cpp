@@ -230,7 +230,8 @@ TEST(TaskSpec, VariablesAreThoseOfItsDevice) {
   launch.env["OTHER"] = "1";
   const auto variables = [&] {
     std::set<std::string> out;
-    for (const auto& one : task_spec_of({{12}, {3}}, launch, around()).ranks.at(0).env)
+    const auto spec = task_spec_of({{12}, {3}}, launch, around());
+    for (const auto& one : spec.ranks.at(0).env)
       if (one.starts_with("DEVICE=") || one.starts_with("ONLY_") || one.starts_with("OTHER="))
         out.insert(one);
     return out;
