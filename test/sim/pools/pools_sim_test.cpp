@@ -62,6 +62,9 @@ INSTANTIATE_TEST_SUITE_P(Shard, Pools, testing::Range<std::uint64_t>(0, 4));
 class PlantedInPools : public testing::TestWithParam<int> {};
 
 TEST_P(PlantedInPools, IsFoundWithinTwoThousandSeeds) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "some planted bugs read runs that are gone, which ends a build with sanitizers";
+#endif
   planted_pool_bug = pool_bug(GetParam());
   std::optional<std::string> wrong;
   std::uint64_t seed = 0;
