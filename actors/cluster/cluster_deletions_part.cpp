@@ -387,7 +387,7 @@ void cluster_deletions::carry_out(const stored_erased& seen, const std::string& 
       // Retention removes the files whose removal is noted, leaves all others, and ends the task.
       erase_stored go;
       go.tasks = tasks;
-      self_->request(retention_, deletion_timeout, std::move(go))
+      self_->request(retention_, most_erasing * deletion_timeout, std::move(go))
         .then(
           [this, gone, by](const stored_erased& x) {
             if (x.why.empty())

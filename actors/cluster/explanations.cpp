@@ -104,7 +104,7 @@ std::string of_end(const trial_row& row) {
          (why.empty() ? std::string("no reason was given") : why);
 }
 
-/// Whether a process of the user's decides what the search does.
+/// Whether a process of the user decides what the search does.
 bool has_driver(const experiment_row& row) {
   return row.config->is_object() &&
          row.config->value(value::json_pointer("/searcher/name"), std::string()) == "custom";

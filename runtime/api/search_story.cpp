@@ -132,8 +132,8 @@ private:
     decisions_.push_back(std::move(what));
   }
 
-  /// Notes the rungs that a validation passes, in every bracket: the trial's own bracket is known only at the
-  /// end.
+  /// Notes which lengths of rungs a trial has reached, and adds the decisions at the rungs of its own
+  /// bracket.
   void validated(const search_stepped& x, std::uint64_t fact_number) {
     auto number = [&](const std::string& name) -> std::optional<double> {
       auto it = x.metrics.is_object() ? x.metrics.find(name) : x.metrics.end();
@@ -227,9 +227,6 @@ private:
     if (searcher_) // the real searcher assigns the brackets
       if (auto fine = searcher_->apply(event_of(x, x.trial ? keys_[x.trial] : "")); !fine)
         searcher_.reset();
-    if (const auto* book = x.created.empty() ? nullptr : book_of())
-      if (auto opened = book->opened(); !opened.empty())
-        take_brackets(std::move(opened));
     if (x.input == search_input::validated)
       validated(x, number);
     if (x.input == search_input::exited)
@@ -244,6 +241,11 @@ private:
             occasion(x) + (t.source_checkpoint.empty() ? "" : "; from checkpoint " + t.source_checkpoint)}},
           number, x.at);
     }
+    if (!x.created.empty() && (!opened_ || bracket_of(order_.back()) >= brackets_.size()))
+      if (auto all = book_of() ? book_of()->opened() : std::vector<searchers::bracket>(); !all.empty()) {
+        take_brackets(std::move(all));
+        opened_ = true;
+      }
     for (auto id : x.paused) {
       walks_[id].paused = true;
       value one = {{"what", "paused"},
@@ -325,7 +327,7 @@ private:
       return at_full_length(w) ? "finished" : "stopped";
     if (w.stop && w.paused) // the search was over while the trial waited at its rung
       return "stopped";
-    if (w.exited || w.stop || terminal(row_.state)) // who ends a search tells it nothing of each trial
+    if (w.exited || w.stop || terminal(row_.state)) // a kill tells the search nothing about its trials
       return "ended";
     return w.paused ? "waits" : "runs";
   }
@@ -341,16 +343,20 @@ private:
   }
 
   value brackets_shape() const {
+    std::vector<std::vector<trial_id>> trials_in(brackets_.size());
+    for (const auto id : order_)
+      if (const auto b = walks_.at(id).bracket; b < trials_in.size())
+        trials_in[b].push_back(id);
     value out = value::array();
     for (std::size_t b = 0; b < brackets_.size(); ++b) {
       value rungs = value::array();
       for (std::size_t k = 0; k < brackets_[b].units.size(); ++k) {
         value trials = value::array();
         std::size_t stopped = 0;
-        for (auto id : order_) {
+        for (auto id : trials_in[b]) {
           const auto& w = walks_.at(id);
           const auto here = w.passed.find(k);
-          if (w.bracket != b || here == w.passed.end())
+          if (here == w.passed.end())
             continue;
           const std::string_view how = fate(w, k);
           stopped += how == "stopped";
@@ -378,7 +384,8 @@ private:
   std::string time_metric_;
   std::unique_ptr<searchers::searcher> searcher_;
   std::vector<searchers::bracket> brackets_;
-  std::set<std::int64_t> lengths_; ///< of the rungs of all brackets
+  bool opened_ = false;            ///< whether `brackets_` are those that trials were put into, not the plan
+  std::set<std::int64_t> lengths_; ///< lengths of the rungs of all brackets
   std::map<trial_id, std::string> keys_;
   std::map<trial_id, walk> walks_;
   std::map<trial_id, std::uint64_t> reports_;

@@ -297,7 +297,8 @@ int web(session& s, const arguments& given) {
   // An address in one value of the query. What an address cannot hold as it is, is encoded for both.
   std::string next;
   for (const char c : path)
-    next += std::string_view(" \\\"'<>").find(c) != std::string_view::npos || c < ' ' || c == '\x7f'
+    next += std::string_view(" \\\"'<>").find(c) != std::string_view::npos ||
+                static_cast<unsigned char>(c) < ' ' || c == '\x7f'
               ? client::percent_encode(client::percent_encode(std::string_view(&c, 1)))
             : c == '%' || c == '&' || c == '+' ? client::percent_encode(std::string_view(&c, 1))
                                                : std::string(1, c);

@@ -20,8 +20,9 @@ public:
   int run() {
     if (auto ok = start(); !ok)
       return give_up(ok.error());
-    std::cout << greeting(at_terminal_ && !how_.daemon) << std::endl; // a daemon's goes into its log
-    if (how_.daemon) // in the background "ready" means that the node accepts work
+    std::cout << greeting(at_terminal_ && !how_.daemon)
+              << std::endl; // the greeting of a daemon goes into its log
+    if (how_.daemon)        // in the background "ready" means that the node accepts work
       if (auto ok = wait_for_agents(); !ok)
         return give_up(ok.error());
     if (how_.daemon)

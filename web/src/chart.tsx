@@ -158,7 +158,7 @@ export function Chart(props: ChartProps) {
     const at = seen.current || !props.lines ? null : box.current!.getBoundingClientRect();
     if (at && at.top < innerHeight && at.bottom > 0) seen.current = true;
     if (seen.current) draw();
-  }, [props.lines, props.logX, props.logY, props.yRange, props.xTitle, props.marks?.length]);
+  }, [props.lines, props.logX, props.logY, props.yRange, props.xRange, props.xTitle, props.marks?.length]);
   useSignalEffect(() => {
     shownTheme.value;
     if (plot.current && !plot.current.shape.includes(shownTheme.value)) draw();

@@ -123,7 +123,7 @@ std::vector<std::string> orders(fake_server& fake) {
 
 } // namespace
 
-TEST(House, ATokenThatIsRefusedIsNoLoginByName) {
+TEST(House, WhoseTokenIsRefusedIsNotLoggedInByName) {
   fake_server fake([](const fake_server::received&, fake_server::connection& to) {
     to.answer(401, R"({"message": "who are you?"})");
   });
