@@ -369,13 +369,15 @@ void erasures::remove(const work_ptr& work, const std::shared_ptr<removal_work>&
         if (why == caf::sec::request_receiver_down) // what was removed before the remover died is no fault
           return remove(work, some);
         note(work, {{}, 0, from_caf(why).what});
-        const auto order = tasks_.order(work->task); // what is there of all that was not told is listed again
-        some->pieces.insert(some->pieces.end(),
-                            work->pieces.begin() + static_cast<std::ptrdiff_t>(work->removed),
-                            work->pieces.end());
-        for (const auto& piece : some->pieces)
+        // What is there of all that was not told is listed again. The remover may still read `some`.
+        const auto order = tasks_.order(work->task);
+        const auto give_up = [&](const removal_piece& piece) {
           if (!piece.checkpoint.empty())
             work->failed[piece.checkpoint] = order ? order->globs : std::vector<std::string>();
+        };
+        std::for_each(some->pieces.begin(), some->pieces.end(), give_up);
+        std::for_each(work->pieces.begin() + static_cast<std::ptrdiff_t>(work->removed), work->pieces.end(),
+                      give_up);
         work->removed = work->pieces.size();
         go_on(work);
       });
