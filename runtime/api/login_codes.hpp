@@ -1,6 +1,6 @@
 #pragma once
-// Codes that let a user sign in once: `troupe web` puts one into a link. They are kept in memory only, so
-// that a restart forgets them.
+// Codes that let a user sign in once: `troupe web` puts one into a link. The codes are in memory alone, and a
+// restart of the master ends them.
 
 #include "model/time.hpp"
 
@@ -15,8 +15,8 @@ namespace troupe::api {
 /// Who a code signs in.
 struct login_code {
   std::uint64_t user_id = 0;
-  std::uint64_t generation = 0; ///< that of the user when the code was made: a new password gives another one
-  std::string token;            ///< of the session that had the code made; empty: the master itself made it
+  std::uint64_t generation = 0; ///< `user::generation` when the code was made; each new password changes it
+  std::string token;            ///< token of the session that asked for the code; empty: the master made it
 };
 
 /// Thread-safe.
@@ -24,11 +24,11 @@ class login_codes {
 public:
   static constexpr duration life = std::chrono::minutes{10};
   static constexpr std::size_t most = 1024;    ///< limit of codes; beyond it the oldest is dropped
-  static constexpr std::size_t most_each = 16; ///< the same for the codes of one user
+  static constexpr std::size_t most_each = 16; ///< limit of the codes of one user
 
   std::string make(login_code of, time_point now);
   /// What a code stands for that was made less than `life` ago and has not been taken before; nullopt for any
-  /// other.
+  /// other code.
   std::optional<login_code> take(const std::string& code, time_point now);
 
 private:
